@@ -1,0 +1,102 @@
+# sluice_library(DEPS <folder>... [LINK <target>...] [UNITY])
+#
+# Makes the object library of the folder it is called in, its unit tests (all
+# *_test.cc, one binary `<folder>_test`) and its benchmarks (`<folder>_bench`).
+# Every object library ends up in libsluice.so; tests link against that.
+# `tools/check_layers` reads DEPS and holds every #include against it.
+
+set(SLUICE_OBJECTS "" CACHE INTERNAL "")
+set(SLUICE_LINKED "" CACHE INTERNAL "")
+
+add_library(sluice_flags INTERFACE)
+target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Werror
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+target_include_directories(sluice_flags INTERFACE
+  ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/gen)
+if(SLUICE_SANITIZE STREQUAL "address")
+  target_compile_options(sluice_flags INTERFACE
+    -fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer)
+  target_link_options(sluice_flags INTERFACE -fsanitize=address,undefined)
+elseif(SLUICE_SANITIZE STREQUAL "thread")
+  target_compile_options(sluice_flags INTERFACE -fsanitize=thread)
+  target_link_options(sluice_flags INTERFACE -fsanitize=thread)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # A precompiled header is part of each compile, which ccache must be told.
+  set(launch ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launch})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launch})
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+function(sluice_precompile target header)
+  if(NOT TARGET ${header}_pch)
+    file(WRITE ${CMAKE_BINARY_DIR}/${header}_pch.cc "")
+    add_library(${header}_pch OBJECT ${CMAKE_BINARY_DIR}/${header}_pch.cc)
+    target_link_libraries(${header}_pch PRIVATE sluice_flags sluice_third_party)
+    target_precompile_headers(${header}_pch PRIVATE
+      ${CMAKE_SOURCE_DIR}/cmake/${header}.h)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${header}_pch)
+endfunction()
+
+function(sluice_library)
+  cmake_parse_arguments(ARG "UNITY" "" "DEPS;LINK;SOURCES" ${ARGN})
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(sources ${all})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$|/testing/")
+  list(APPEND sources ${ARG_SOURCES})
+  set(tests ${all})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$|/testing/")
+  set(benches ${all})
+  list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+
+  if(sources)
+    add_library(sluice_${folder} OBJECT ${sources})
+    target_link_libraries(sluice_${folder} PRIVATE sluice_flags sluice_third_party ${ARG_LINK})
+    sluice_precompile(sluice_${folder} pch)
+    if(TARGET sluice_proto_gen)
+      add_dependencies(sluice_${folder} sluice_proto_gen)
+    endif()
+    if(ARG_UNITY)
+      set_target_properties(sluice_${folder} PROPERTIES
+        UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    endif()
+    set(SLUICE_OBJECTS ${SLUICE_OBJECTS} sluice_${folder} CACHE INTERNAL "")
+    set(SLUICE_LINKED ${SLUICE_LINKED} ${ARG_LINK} CACHE INTERNAL "")
+  endif()
+  if(tests)
+    add_executable(${folder}_test ${tests})
+    target_link_libraries(${folder}_test PRIVATE sluice sluice_flags sluice_test_main)
+    sluice_precompile(${folder}_test pch_test)
+    set_target_properties(${folder}_test PROPERTIES
+      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    add_test(NAME ${folder} COMMAND ${folder}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endif()
+  foreach(bench ${benches})
+    get_filename_component(name ${bench} NAME_WE)
+    add_executable(${name} ${bench})
+    target_link_libraries(${name} PRIVATE sluice sluice_flags benchmark::benchmark)
+  endforeach()
+endfunction()
+
+# Called once, after the last folder.
+function(sluice_link_shared_library)
+  set(objects "")
+  foreach(target ${SLUICE_OBJECTS})
+    list(APPEND objects $<TARGET_OBJECTS:${target}>)
+  endforeach()
+  add_library(sluice SHARED ${objects})
+  target_include_directories(sluice INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/gen)
+  target_link_libraries(sluice PUBLIC sluice_third_party PRIVATE sluice_flags ${SLUICE_LINKED})
+  add_library(Sluice::sluice ALIAS sluice)
+endfunction()

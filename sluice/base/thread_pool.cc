@@ -1,0 +1,133 @@
+#include "sluice/base/thread_pool.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "sluice/base/mutex.h"
+
+namespace sluice {
+
+struct ThreadPool::State {
+  Mutex mu;
+  CondVar work;
+  std::deque<Task> tasks SLUICE_GUARDED_BY(mu);
+  bool stopping SLUICE_GUARDED_BY(mu) = false;
+  std::vector<std::thread> threads;
+
+  void Loop() {
+    while (true) {
+      Task task;
+      {
+        MutexLock lock(mu);
+        while (tasks.empty() && !stopping) work.Wait(mu);
+        if (tasks.empty()) return;
+        task = std::move(tasks.front());
+        tasks.pop_front();
+      }
+      task();
+    }
+  }
+};
+
+ThreadPool::ThreadPool(std::string name, int threads)
+    : state_(std::make_unique<State>()) {
+  for (int i = 0; i < threads; ++i) {
+    state_->threads.emplace_back([state = state_.get()] { state->Loop(); });
+    pthread_setname_np(state_->threads.back().native_handle(),
+                       name.substr(0, 15).c_str());
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    MutexLock lock(state_->mu);
+    state_->stopping = true;
+  }
+  state_->work.NotifyAll();
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+int ThreadPool::size() const { return static_cast<int>(state_->threads.size()); }
+
+void ThreadPool::Schedule(Task task) {
+  if (state_->threads.empty()) {
+    task();
+    return;
+  }
+  {
+    MutexLock lock(state_->mu);
+    state_->tasks.push_back(std::move(task));
+  }
+  state_->work.NotifyOne();
+}
+
+namespace {
+
+// Shared by the caller and its helpers; helpers that start late find no range
+// left and must still be able to look, so the state is counted.
+struct ParallelWork {
+  int64_t n;
+  int64_t chunk;
+  absl::FunctionRef<void(int64_t, int64_t)> body;
+  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> left;
+  Mutex mu;
+  CondVar done;
+
+  void Drain() {
+    while (true) {
+      const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin >= n) return;
+      const int64_t end = std::min(n, begin + chunk);
+      body(begin, end);
+      if (left.fetch_sub(end - begin, std::memory_order_acq_rel) ==
+          end - begin) {
+        MutexLock lock(mu);
+        done.NotifyAll();
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void ThreadPool::ParallelFor(int64_t n, int64_t grain,
+                             absl::FunctionRef<void(int64_t, int64_t)> body) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const int64_t parts = std::min<int64_t>(size() + 1, (n + grain - 1) / grain);
+  if (parts <= 1) {
+    body(0, n);
+    return;
+  }
+  auto work = std::make_shared<ParallelWork>(
+      ParallelWork{n, std::max(grain, (n + parts * 2 - 1) / (parts * 2)), body});
+  work->left.store(n);
+  for (int64_t i = 1; i < parts; ++i) {
+    Schedule([work] { work->Drain(); });
+  }
+  work->Drain();
+  MutexLock lock(work->mu);
+  while (work->left.load(std::memory_order_acquire) > 0) {
+    work->done.Wait(work->mu);
+  }
+}
+
+ThreadPool& ComputePool() {
+  static ThreadPool* pool = [] {
+    int threads = static_cast<int>(std::thread::hardware_concurrency());
+    if (const char* text = std::getenv("TF_NUM_INTRAOP_THREADS")) {
+      threads = std::max(1, std::atoi(text));
+    }
+    return new ThreadPool("sluice-compute", std::max(1, threads));
+  }();
+  return *pool;
+}
+
+}  // namespace sluice

@@ -1,0 +1,45 @@
+// ThreadPool: a fixed set of threads for compute. Tasks must not block on other
+// tasks (docs/threads.md). Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+
+namespace sluice {
+
+class ThreadPool {
+ public:
+  using Task = absl::AnyInvocable<void()>;
+
+  // Starts `threads` threads named `name`. With 0 threads everything runs on
+  // the caller.
+  ThreadPool(std::string name, int threads);
+  // Runs what was scheduled, then ends the threads.
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const;
+  void Schedule(Task task);
+
+  // Calls body(begin, end) over disjoint ranges that cover [0, n) and returns
+  // when all are done. The caller takes part, so it never deadlocks. `grain` is
+  // the smallest range worth handing to another thread; at most that much work
+  // runs inline without waking anyone.
+  void ParallelFor(int64_t n, int64_t grain,
+                   absl::FunctionRef<void(int64_t, int64_t)> body);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The process's pool, one thread a core (TF_NUM_INTRAOP_THREADS overrules),
+// started at first use and never ended.
+ThreadPool& ComputePool();
+
+}  // namespace sluice
