@@ -72,9 +72,13 @@ namespace {
 // Shared by the caller and its helpers; helpers that start late find no range
 // left and must still be able to look, so the state is counted.
 struct ParallelWork {
-  int64_t n;
-  int64_t chunk;
-  absl::FunctionRef<void(int64_t, int64_t)> body;
+  ParallelWork(int64_t n, int64_t chunk,
+               absl::FunctionRef<void(int64_t, int64_t)> body)
+      : n(n), chunk(chunk), body(body), left(n) {}
+
+  const int64_t n;
+  const int64_t chunk;
+  const absl::FunctionRef<void(int64_t, int64_t)> body;
   std::atomic<int64_t> next{0};
   std::atomic<int64_t> left;
   Mutex mu;
@@ -107,8 +111,7 @@ void ThreadPool::ParallelFor(int64_t n, int64_t grain,
     return;
   }
   auto work = std::make_shared<ParallelWork>(
-      ParallelWork{n, std::max(grain, (n + parts * 2 - 1) / (parts * 2)), body});
-  work->left.store(n);
+      n, std::max(grain, (n + parts * 2 - 1) / (parts * 2)), body);
   for (int64_t i = 1; i < parts; ++i) {
     Schedule([work] { work->Drain(); });
   }

@@ -1,0 +1,243 @@
+#include "sluice/tensor/buffer.h"
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <new>
+
+#include "sluice/base/mutex.h"
+
+namespace sluice {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kPooling = false;  // Let the sanitizer see every life.
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool kPooling = false;
+#else
+constexpr bool kPooling = true;
+#endif
+#else
+constexpr bool kPooling = true;
+#endif
+
+// Block sizes (header included): four steps to each power of two, from 128
+// bytes. So at most a fifth of a block is unused.
+constexpr int kMinLog = 7;
+constexpr int kClasses = 4 * (48 - kMinLog);
+// A thread keeps this much of each small class to itself.
+constexpr size_t kThreadCacheBytes = 256 << 10;
+constexpr size_t kLargestCachedBlock = 64 << 10;
+// The shared part keeps at most this much; more goes back to the system.
+constexpr int64_t kMaxPooledBytes = int64_t{4} << 30;
+
+int SizeClass(size_t bytes) {
+  if (bytes <= (size_t{1} << kMinLog)) return 0;
+  const int log = std::bit_width(bytes - 1) - 1;  // 2^log < bytes <= 2^(log+1)
+  const size_t step = size_t{1} << (log - 2);
+  const int quarter =
+      static_cast<int>((bytes - 1 - (size_t{1} << log)) / step);  // 0…3
+  return 4 * (log - kMinLog) + quarter + 1;
+}
+
+size_t ClassBytes(int size_class) {
+  if (size_class == 0) return size_t{1} << kMinLog;
+  const int log = kMinLog + (size_class - 1) / 4;
+  const size_t base = size_t{1} << log;
+  return base + (base / 4) * ((size_class - 1) % 4 + 1);
+}
+
+struct FreeList {
+  Buffer* head = nullptr;
+  size_t bytes = 0;
+};
+
+}  // namespace
+
+struct BufferPool {
+  struct Shared {
+    Mutex mu;
+    Buffer* head SLUICE_GUARDED_BY(mu) = nullptr;
+  };
+  std::array<Shared, kClasses> shared;
+  std::atomic<int64_t> system_allocations{0};
+  std::atomic<int64_t> bytes_in_use{0};
+  std::atomic<int64_t> bytes_pooled{0};
+
+  static BufferPool& Get() {
+    static BufferPool* pool = new BufferPool;
+    return *pool;
+  }
+
+  struct ThreadCache {
+    std::array<FreeList, kClasses> lists;
+    ~ThreadCache() {
+      for (int c = 0; c < kClasses; ++c) {
+        while (Buffer* buffer = lists[c].head) {
+          lists[c].head = buffer->next_;
+          Get().GiveShared(buffer);
+        }
+      }
+    }
+  };
+  static ThreadCache& Cache() {
+    thread_local ThreadCache cache;
+    return cache;
+  }
+
+  Buffer* FromSystem(int size_class) {
+    system_allocations.fetch_add(1, std::memory_order_relaxed);
+    void* block =
+        std::aligned_alloc(kBufferAlignment, ClassBytes(size_class));
+    if (block == nullptr) return nullptr;
+    Buffer* buffer = new (block) Buffer;
+    buffer->size_class_ = static_cast<uint16_t>(size_class);
+    buffer->data_ = static_cast<char*>(block) + kBufferAlignment;
+    buffer->release_ = [](Buffer* b) { Get().Give(b); };
+    return buffer;
+  }
+
+  Buffer* Take(int size_class) {
+    if (!kPooling) return FromSystem(size_class);
+    const size_t block = ClassBytes(size_class);
+    if (block <= kLargestCachedBlock) {
+      FreeList& list = Cache().lists[size_class];
+      if (Buffer* buffer = list.head) {
+        list.head = buffer->next_;
+        list.bytes -= block;
+        return buffer;
+      }
+    }
+    {
+      MutexLock lock(shared[size_class].mu);
+      if (Buffer* buffer = shared[size_class].head) {
+        shared[size_class].head = buffer->next_;
+        bytes_pooled.fetch_sub(block, std::memory_order_relaxed);
+        return buffer;
+      }
+    }
+    return FromSystem(size_class);
+  }
+
+  void Give(Buffer* buffer) {
+    buffer->RunDestroy();
+    buffer->destroy_ = nullptr;
+    const size_t block = ClassBytes(buffer->size_class_);
+    if (block > kLargestCachedBlock) {
+      bytes_in_use.fetch_sub(block, std::memory_order_relaxed);
+    }
+    if (!kPooling) {
+      std::free(buffer);
+      return;
+    }
+    if (block <= kLargestCachedBlock) {
+      FreeList& list = Cache().lists[buffer->size_class_];
+      if (list.bytes + block <= kThreadCacheBytes) {
+        buffer->next_ = list.head;
+        list.head = buffer;
+        list.bytes += block;
+        return;
+      }
+    }
+    GiveShared(buffer);
+  }
+
+  void GiveShared(Buffer* buffer) {
+    const int64_t block = static_cast<int64_t>(ClassBytes(buffer->size_class_));
+    if (bytes_pooled.load(std::memory_order_relaxed) + block > kMaxPooledBytes) {
+      std::free(buffer);
+      return;
+    }
+    bytes_pooled.fetch_add(block, std::memory_order_relaxed);
+    Shared& part = shared[buffer->size_class_];
+    MutexLock lock(part.mu);
+    buffer->next_ = part.head;
+    part.head = buffer;
+  }
+
+  static Buffer* Header() {
+    Buffer* buffer = Get().Take(0);
+    if (buffer == nullptr) return nullptr;
+    return buffer;
+  }
+
+  // A header from the pool whose data lies elsewhere goes back as a header.
+  static void GiveHeader(Buffer* buffer) {
+    buffer->data_ = reinterpret_cast<char*>(buffer) + kBufferAlignment;
+    buffer->borrowed_ = false;
+    buffer->owner_ = nullptr;
+    buffer->destroy_ = nullptr;
+    buffer->release_ = [](Buffer* b) { Get().Give(b); };
+    Get().Give(buffer);
+  }
+
+  static Buffer* Allocate(size_t size) {
+    if (size > (size_t{1} << 46)) return nullptr;
+    const int size_class = SizeClass(size + kBufferAlignment);
+    Buffer* buffer = Get().Take(size_class);
+    if (buffer == nullptr) return nullptr;
+    const size_t block = ClassBytes(size_class);
+    if (block > kLargestCachedBlock) {
+      Get().bytes_in_use.fetch_add(block, std::memory_order_relaxed);
+    }
+    buffer->size_ = size;
+    buffer->refs_.store(1, std::memory_order_relaxed);
+    return buffer;
+  }
+
+  static Buffer* Borrow(void* data, size_t size,
+                        absl::AnyInvocable<void()> release) {
+    Buffer* buffer = Header();
+    if (buffer == nullptr) return nullptr;
+    buffer->refs_.store(1, std::memory_order_relaxed);
+    buffer->data_ = data;
+    buffer->size_ = size;
+    buffer->borrowed_ = true;
+    buffer->owner_ = new absl::AnyInvocable<void()>(std::move(release));
+    buffer->release_ = [](Buffer* b) {
+      b->RunDestroy();
+      auto* callback = static_cast<absl::AnyInvocable<void()>*>(b->owner_);
+      (*callback)();
+      delete callback;
+      GiveHeader(b);
+    };
+    return buffer;
+  }
+
+  static Buffer* View(Buffer* parent, size_t offset, size_t size) {
+    Buffer* buffer = Header();
+    if (buffer == nullptr) return nullptr;
+    parent->Ref();
+    buffer->refs_.store(1, std::memory_order_relaxed);
+    buffer->data_ = static_cast<char*>(parent->data_) + offset;
+    buffer->size_ = size;
+    buffer->borrowed_ = true;
+    buffer->owner_ = parent;
+    buffer->release_ = [](Buffer* b) {
+      Buffer* parent = static_cast<Buffer*>(b->owner_);
+      GiveHeader(b);
+      parent->Unref();
+    };
+    return buffer;
+  }
+};
+
+Buffer* Buffer::Allocate(size_t size) { return BufferPool::Allocate(size); }
+
+Buffer* Buffer::Borrow(void* data, size_t size,
+                       absl::AnyInvocable<void()> release) {
+  return BufferPool::Borrow(data, size, std::move(release));
+}
+
+Buffer* Buffer::View(Buffer* parent, size_t offset, size_t size) {
+  return BufferPool::View(parent, offset, size);
+}
+
+BufferPoolStats GetBufferPoolStats() {
+  BufferPool& pool = BufferPool::Get();
+  return {pool.system_allocations.load(), pool.bytes_in_use.load(),
+          pool.bytes_pooled.load()};
+}
+
+}  // namespace sluice

@@ -1,0 +1,86 @@
+#include "sluice/tensor/tensor.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice {
+namespace {
+
+TEST(Tensor, CopiesShareTheBufferAndClonesDoNot) {
+  const Tensor a = Tensor::Vector<float>({1, 2, 3});
+  EXPECT_TRUE(a.unique());
+  const Tensor b = a;
+  EXPECT_FALSE(a.unique());
+  EXPECT_TRUE(a.SharesBufferWith(b));
+  EXPECT_FALSE(a.Clone().SharesBufferWith(a));
+  EXPECT_TRUE(TensorsEqual(a, a.Clone()));
+}
+
+TEST(Tensor, StringsStartEmptyAndAreDestroyed) {
+  Tensor a(DType::kString, {2});
+  EXPECT_EQ(a.data<std::string>()[1], "");
+  a.mutable_data<std::string>()[1] = std::string(1000, 'x');
+  EXPECT_EQ(a.Clone().data<std::string>()[1].size(), 1000u);
+}
+
+TEST(Tensor, RowsAreAViewThatKeepsItsParentAlive) {
+  Tensor rows;
+  {
+    const Tensor a = Tensor::Of<int32_t>({3, 2}, {1, 2, 3, 4, 5, 6});
+    rows = a.Rows(1, 3);
+  }
+  EXPECT_EQ(rows.shape(), Shape({2, 2}));
+  EXPECT_EQ(rows.data<int32_t>()[0], 3);
+  EXPECT_FALSE(rows.Owned().buffer()->borrowed());
+}
+
+TEST(Tensor, BorrowedMemoryIsGivenBackOnce) {
+  float memory[2] = {1, 2};
+  int given_back = 0;
+  {
+    const Tensor a = Tensor::FromBuffer(
+        DType::kFloat, {2},
+        Buffer::Borrow(memory, sizeof(memory), [&] { ++given_back; }));
+    const Tensor b = a;
+  }
+  EXPECT_EQ(given_back, 1);
+}
+
+TEST(Tensor, HugeShapesAreAnErrorNotACrash) {
+  const Shape huge({int64_t{1} << 50, 1 << 10});
+  EXPECT_EQ(Tensor::Create(DType::kDouble, huge).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  const int64_t dims[] = {int64_t{1} << 40, int64_t{1} << 40};
+  EXPECT_FALSE(Shape::Create(dims).ok());
+  const int64_t hidden[] = {0, int64_t{1} << 40, int64_t{1} << 40};
+  EXPECT_FALSE(Shape::Create(hidden).ok());
+}
+
+TEST(Tensor, MemoryOfAStepServesTheNext) {
+  for (int i = 0; i < 3; ++i) Tensor warm(DType::kFloat, {1000});
+  const int64_t before = GetBufferPoolStats().system_allocations;
+  for (int i = 0; i < 100; ++i) Tensor again(DType::kFloat, {1000});
+#if !defined(__SANITIZE_ADDRESS__)
+  EXPECT_EQ(GetBufferPoolStats().system_allocations, before);
+#endif
+}
+
+TEST(PartialShape, MergesWhatBothSidesKnow) {
+  EXPECT_EQ(PartialShape({-1, 3}).MergeWith({2, -1})->DebugString(), "[2,3]");
+  EXPECT_FALSE(PartialShape({2}).MergeWith({3}).ok());
+  EXPECT_EQ(PartialShape().MergeWith({4})->DebugString(), "[4]");
+  EXPECT_EQ(PartialShape().DebugString(), "<unknown>");
+}
+
+TEST(DType, NamesGoBothWays) {
+  for (int i = 1; i <= 23; ++i) {
+    const DType type = static_cast<DType>(i);
+    EXPECT_EQ(ParseDType(DTypeName(type)), type);
+    EXPECT_EQ(ParseDType(DTypeName(RefType(type))), RefType(type));
+  }
+  EXPECT_EQ(ParseDType("DT_BFLOAT16"), DType::kBfloat16);
+  EXPECT_EQ(ParseDType("float32"), DType::kFloat);
+  EXPECT_EQ(ParseDType("nonsense"), DType::kInvalid);
+}
+
+}  // namespace
+}  // namespace sluice
