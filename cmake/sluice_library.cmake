@@ -37,11 +37,18 @@ if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# A precompiled header fits only a target with the same flags, so the one of
+# the tests is compiled as they are: for an executable, with GoogleTest's macros.
 function(sluice_precompile target header)
   if(NOT TARGET ${header}_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/${header}_pch.cc "")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${header}_pch.cc CONTENT "")
     add_library(${header}_pch OBJECT ${CMAKE_BINARY_DIR}/${header}_pch.cc)
     target_link_libraries(${header}_pch PRIVATE sluice_flags sluice_third_party)
+    if(header STREQUAL "pch_test")
+      target_link_libraries(${header}_pch PRIVATE sluice_test_main)
+      set_target_properties(${header}_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${header}_pch PRIVATE -fPIE)
+    endif()
     target_precompile_headers(${header}_pch PRIVATE
       ${CMAKE_SOURCE_DIR}/cmake/${header}.h)
   endif()
