@@ -1,7 +1,8 @@
 # sluice_library(DEPS <folder>... [LINK <target>...] [UNITY])
 #
 # Makes the object library of the folder it is called in, its unit tests (all
-# *_test.cc, one binary `<folder>_test`) and its benchmarks (`<folder>_bench`).
+# *_test.cc, one binary `<folder>_test`), its benchmarks (a binary for each
+# *_bench.cc) and its fuzz targets (a binary for each *_fuzz.cc).
 # Every object library ends up in libsluice.so; tests link against that.
 # `tools/check_layers` reads DEPS and holds every #include against it.
 
@@ -11,15 +12,31 @@ set(SLUICE_LINKED "" CACHE INTERNAL "")
 add_library(sluice_flags INTERFACE)
 target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Werror
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
-target_include_directories(sluice_flags INTERFACE
-  ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/gen)
-if(SLUICE_SANITIZE STREQUAL "address")
-  target_compile_options(sluice_flags INTERFACE
-    -fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer)
-  target_link_options(sluice_flags INTERFACE -fsanitize=address,undefined)
+target_include_directories(sluice_flags INTERFACE ${CMAKE_SOURCE_DIR})
+# A system folder: generated code is not held to our warnings.
+target_include_directories(sluice_flags SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/gen)
+
+set(sanitizers "")
+if(SLUICE_SANITIZE STREQUAL "address" OR SLUICE_FUZZ)
+  set(sanitizers -fsanitize=address,undefined -fno-sanitize=vptr)
 elseif(SLUICE_SANITIZE STREQUAL "thread")
-  target_compile_options(sluice_flags INTERFACE -fsanitize=thread)
-  target_link_options(sluice_flags INTERFACE -fsanitize=thread)
+  set(sanitizers -fsanitize=thread)
+elseif(SLUICE_SANITIZE)
+  message(FATAL_ERROR
+    "SLUICE_SANITIZE is '${SLUICE_SANITIZE}'; it may be address or thread")
+endif()
+if(SLUICE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "SLUICE_FUZZ needs clang (CMAKE_CXX_COMPILER=clang++-16)")
+  endif()
+  list(APPEND sanitizers -fsanitize=fuzzer-no-link)
+endif()
+if(sanitizers)
+  target_link_options(sluice_flags INTERFACE ${sanitizers})
+  # gcc's flow warnings misfire on instrumented code, so there they only warn.
+  target_compile_options(sluice_flags INTERFACE ${sanitizers}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -Wno-error
+    -D_GLIBCXX_ASSERTIONS)
 endif()
 
 find_program(CCACHE ccache)
@@ -55,6 +72,8 @@ function(sluice_precompile target header)
   target_precompile_headers(${target} REUSE_FROM ${header}_pch)
 endfunction()
 
+add_custom_target(sluice_fuzzers)
+
 function(sluice_library)
   cmake_parse_arguments(ARG "UNITY" "" "DEPS;LINK;SOURCES" ${ARGN})
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
@@ -66,6 +85,8 @@ function(sluice_library)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$|/testing/")
   set(benches ${all})
   list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+  set(fuzzers ${all})
+  list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
 
   if(sources)
     add_library(sluice_${folder} OBJECT ${sources})
@@ -94,6 +115,26 @@ function(sluice_library)
     add_executable(${name} ${bench})
     target_link_libraries(${name} PRIVATE sluice sluice_flags benchmark::benchmark)
   endforeach()
+  foreach(fuzzer ${fuzzers})
+    sluice_fuzzer(${fuzzer})
+  endforeach()
+endfunction()
+
+# A fuzz target `<name>_fuzz`, whose corpus is tests/fuzz/<name>/. Without
+# SLUICE_FUZZ it becomes a test that runs once over the committed corpus.
+function(sluice_fuzzer source)
+  get_filename_component(target ${source} NAME_WE)
+  string(REGEX REPLACE "_fuzz$" "" name ${target})
+  add_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE sluice sluice_flags)
+  if(SLUICE_FUZZ)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(sluice_fuzzers ${target})
+  else()
+    target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/fuzz_replay.cc)
+    add_test(NAME ${target} COMMAND ${target} tests/fuzz/${name}
+      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endif()
 endfunction()
 
 # Called once, after the last folder.
