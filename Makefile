@@ -1,0 +1,110 @@
+# The commands of this repository. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := build
+
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 30
+CMAKE_ARGS ?=
+
+python := build/venv/bin/python
+clang := -DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16
+ctest := ctest --output-on-failure --timeout 600 -j$(JOBS)
+# C++ only: a Python that is not instrumented cannot load the library.
+cpp_only := -G Ninja -DSLUICE_PYTHON=OFF
+code_folders := $(wildcard sluice python tools examples bench tests cmake dashboard)
+code_files = find $(code_folders) -name '*.h' -o -name '*.cc'
+
+.PHONY: help setup build test run bench format lint asan tsan fuzz interop \
+        rival clean layers pytest examples
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
+	  sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+setup:
+	@tools/setup
+
+build: setup  ## set up this machine, configure and build into build/
+	@$(MAKE) --no-print-directory build/build.ninja
+	@ninja -C build -j$(JOBS)
+
+# Once; after that ninja runs cmake itself when it must.
+build/build.ninja: build/.setup
+	@cmake -S . -B build -G Ninja \
+	  -DPython3_EXECUTABLE=$(CURDIR)/$(python) \
+	  -Dpybind11_DIR=$$($(python) -m pybind11 --cmakedir) $(CMAKE_ARGS)
+	@touch $@
+
+layers: setup
+	@$(python) tools/check_layers --check-docs
+
+test: layers build  ## everything that must be green: layers, build, all tests
+	@$(python) tools/size
+	@$(ctest) --test-dir build
+	@$(MAKE) --no-print-directory examples pytest
+
+examples:
+	@if [[ -x examples/smoke ]]; then examples/smoke; fi
+
+# Real TensorFlow (tests/interop) and unchanged programs (tests/scripts/programs)
+# are no test modules of ours.
+pytest:
+	@mapfile -t modules < <(find python/tests tests -name 'test_*.py' \
+	    -not -path '*/interop/*' -not -path '*/programs/*' 2>/dev/null | sort); \
+	if (($${#modules[@]})); then \
+	  PYTHONPATH=build/python $(python) -m pytest -q "$${modules[@]}"; \
+	fi
+
+run: build  ## train on a local cluster of 1 ps and 2 workers
+	@examples/run
+
+bench: build  ## our benchmarks, beside the committed baseline
+	@bench/run
+
+interop: build  ## against real TensorFlow, in environments under build/interop
+	@tests/interop/run
+
+rival: build  ## side-by-side benchmarks with TensorFlow
+	@bench/rival/run
+
+asan: setup  ## C++ tests with the address and undefined-behaviour sanitizers
+	@cmake -S . -B build-asan $(cpp_only) -DSLUICE_SANITIZE=address $(CMAKE_ARGS)
+	@ninja -C build-asan -j$(JOBS)
+	@UBSAN_OPTIONS=print_stacktrace=1 $(ctest) --test-dir build-asan
+
+# With address randomisation of more than 28 bits (Ubuntu 24.04) the runtime of
+# clang 16 finds its shadow memory taken, so it is switched off where allowed.
+tsan: setup  ## C++ tests with the thread sanitizer
+	@tools/setup --with-clang
+	@cmake -S . -B build-tsan $(cpp_only) $(clang) -DSLUICE_SANITIZE=thread $(CMAKE_ARGS)
+	@ninja -C build-tsan -j$(JOBS)
+	@fixed=(); if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi; \
+	TSAN_OPTIONS=second_deadlock_stack=1$(if $(wildcard tests/tsan.supp),:suppressions=$(CURDIR)/tests/tsan.supp) \
+	  "$${fixed[@]}" $(ctest) --test-dir build-tsan
+
+fuzz: setup  ## every fuzz target for FUZZ_SECONDS (30)
+	@tools/setup --with-clang
+	@cmake -S . -B build-fuzz $(cpp_only) $(clang) -DSLUICE_FUZZ=ON $(CMAKE_ARGS)
+	@ninja -C build-fuzz -j$(JOBS) sluice_fuzzers
+	@tools/fuzz $(FUZZ_SECONDS)
+
+format:  ## clang-format all C++ files in place
+	@tools/setup --with-clang
+	@$(code_files) | xargs -r clang-format-16 -i
+
+# clang-tidy runs as part of a clang build of its own, so that ninja knows what
+# a change touches; the thread-safety analysis comes with it.
+lint: layers  ## formatting, layers, clang-tidy, clang's thread-safety analysis
+	@tools/setup --with-clang
+	@$(code_files) | xargs -r clang-format-16 --dry-run --Werror
+	@if [[ .clang-tidy -nt build-lint/.clang-tidy ]]; then rm -rf build-lint; fi
+	@cmake -S . -B build-lint $(cpp_only) $(clang) \
+	  -DCMAKE_CXX_CLANG_TIDY='clang-tidy-16;--quiet' $(CMAKE_ARGS)
+	@cp -p .clang-tidy build-lint/
+	@ninja -C build-lint -k 0 -j$(JOBS)
+
+clean:  ## remove every build folder
+	rm -rf build build-asan build-tsan build-fuzz build-lint
