@@ -1,0 +1,28 @@
+#include "sluice/kernel/device.h"
+
+#include <unistd.h>
+
+namespace sluice {
+
+Device::Device(DeviceName name, uint64_t incarnation)
+    : name_(std::move(name)),
+      text_(name_.ToString()),
+      incarnation_(incarnation),
+      memory_limit_(int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE)),
+      resources_(std::make_shared<ResourceManager>(name_.job.value_or(""))) {}
+
+std::unique_ptr<Device> Device::WithOwnResources() const {
+  return std::make_unique<Device>(name_, incarnation_);
+}
+
+std::unique_ptr<Device> Device::Renamed(const DeviceName& task) const {
+  DeviceName name = name_;
+  name.job = task.job;
+  name.replica = task.replica;
+  name.task = task.task;
+  auto device = std::make_unique<Device>(name, incarnation_);
+  device->resources_ = resources_;
+  return device;
+}
+
+}  // namespace sluice

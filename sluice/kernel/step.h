@@ -1,0 +1,89 @@
+// Step: what one run of a graph carries along: its id, its end (deadline or
+// cancellation), where its tensors meet, and what is measured.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/base/clock.h"
+#include "sluice/base/mutex.h"
+#include "sluice/kernel/cancellation.h"
+#include "sluice/kernel/rendezvous.h"
+
+namespace sluice {
+
+// One wait of a kernel, an RPC or a session: who waits for what since when.
+struct WaitInfo {
+  std::string what;   // "dequeue from 'q'", "tensor edge_7_w from /job:ps/…"
+  std::string where;  // Node and device, or the task.
+  int64_t step_id = 0;
+  SteadyTime since;
+};
+
+// Everything this process waits for. The watchdog, the waiting lines, SIGUSR1
+// and `sluice doctor` read it. Thread-safe.
+class WaitTable {
+ public:
+  using Token = int64_t;
+  Token Add(WaitInfo info);
+  void Remove(Token token);
+  std::vector<WaitInfo> List() const;
+  // One for the process.
+  static WaitTable& Global();
+
+ private:
+  mutable Mutex mu_;
+  Token next_ SLUICE_GUARDED_BY(mu_) = 1;
+  std::vector<std::pair<Token, WaitInfo>> waits_ SLUICE_GUARDED_BY(mu_);
+};
+
+// A node that ran in a traced step.
+struct NodeStats {
+  std::string node;
+  std::string label;
+  int64_t start_nanos = 0;  // Wall clock.
+  int64_t end_nanos = 0;
+  int64_t scheduled_nanos = 0;
+  uint32_t thread_id = 0;
+  struct OutputStats {
+    int slot;
+    DType dtype;
+    Shape shape;
+    int64_t bytes;
+  };
+  std::vector<OutputStats> outputs;
+};
+
+// Collects the nodes of a traced step, by device. Thread-safe.
+class StepStatsCollector {
+ public:
+  void Add(std::string_view device, NodeStats stats);
+  struct DeviceStats {
+    std::string device;
+    std::vector<NodeStats> nodes;
+  };
+  std::vector<DeviceStats> Take();
+
+ private:
+  Mutex mu_;
+  std::vector<DeviceStats> devices_ SLUICE_GUARDED_BY(mu_);
+};
+
+// Lives as long as the step runs. The pointers are borrowed from whoever runs
+// it.
+struct Step {
+  int64_t id = 0;
+  Cancellation* cancellation = nullptr;
+  Rendezvous* rendezvous = nullptr;
+  StepStatsCollector* stats = nullptr;  // nullptr: not traced.
+  Clock* clock = nullptr;
+  // Container of resources that die with the step; the runner makes it unique.
+  std::string container;
+  // Set when a kernel put something there, so that most steps clean up nothing.
+  std::atomic<bool> container_used{false};
+};
+
+}  // namespace sluice
