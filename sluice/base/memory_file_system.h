@@ -1,0 +1,55 @@
+// MemoryFileSystem: files that live in this object, for simulated clusters and
+// tests. It also knows what a disk would still hold after a power cut.
+#pragma once
+
+#include <map>
+
+#include "sluice/base/file.h"
+#include "sluice/base/mutex.h"
+
+namespace sluice {
+
+// Paths are taken as they are but for doubled and trailing slashes; "" and "."
+// and "/" exist from the start. Thread-safe.
+class MemoryFileSystem : public FileSystem {
+ public:
+  MemoryFileSystem();
+  ~MemoryFileSystem() override;
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewWritable(
+      const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewAppendable(
+      const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccess(
+      const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Delete(const std::string& path) override;
+  absl::Status DeleteRecursively(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(
+      const std::string& dir) override;
+  absl::Status MkDirs(const std::string& dir) override;
+  absl::StatusOr<FileStat> Stat(const std::string& path) override;
+  absl::Status SyncDir(const std::string& dir) override;
+
+  // Forgets what was not synced: bytes by WritableFile::Sync, names by SyncDir.
+  // Directories are never lost.
+  void CutPower();
+
+ private:
+  friend class MemoryWritableFile;
+  friend class MemoryRandomAccessFile;
+  struct Node;
+  using Names = std::map<std::string, std::shared_ptr<Node>>;
+
+  absl::StatusOr<std::shared_ptr<Node>> FindFile(const std::string& path)
+      SLUICE_REQUIRES(mu_);
+  absl::StatusOr<std::unique_ptr<WritableFile>> Open(const std::string& path,
+                                                     bool empty);
+
+  mutable Mutex mu_;
+  Names names_ SLUICE_GUARDED_BY(mu_);
+  Names durable_ SLUICE_GUARDED_BY(mu_);
+  int64_t ticks_ SLUICE_GUARDED_BY(mu_) = 0;  // Serves as the time of day.
+};
+
+}  // namespace sluice
