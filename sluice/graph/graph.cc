@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "sluice/graph/build_context.h"
 #include "sluice/graph/functions.h"
 #include "sluice/graph/shape_inference.h"
 
@@ -33,7 +34,9 @@ bool TypeFits(DType from, DType to) {
   return BaseType(from) == to;
 }
 
-Graph::Graph() : functions_(std::make_unique<FunctionLibrary>()) {}
+Graph::Graph()
+    : functions_(std::make_unique<FunctionLibrary>()),
+      build_(std::make_unique<BuildState>()) {}
 Graph::~Graph() = default;
 
 Node* Graph::FindNode(std::string_view name) const {

@@ -146,6 +146,7 @@ struct GraphVersions {
   std::vector<int> bad_consumers;
 };
 
+class BuildState;
 class FunctionLibrary;
 
 // Thread-compatible.
@@ -173,6 +174,9 @@ class Graph {
   // Runs shape inference for one node again (after SetInput).
   absl::Status InferShapes(Node* node);
 
+  // Names and the context that front ends push on.
+  BuildState& build() { return *build_; }
+
   FunctionLibrary& functions() { return *functions_; }
   const FunctionLibrary& functions() const { return *functions_; }
   GraphVersions& versions() { return versions_; }
@@ -182,6 +186,7 @@ class Graph {
   std::vector<std::unique_ptr<Node>> nodes_;
   absl::flat_hash_map<std::string_view, Node*> by_name_;
   std::unique_ptr<FunctionLibrary> functions_;
+  std::unique_ptr<BuildState> build_;
   GraphVersions versions_;
 };
 
