@@ -12,6 +12,14 @@
 
 namespace sluice {
 
+// What others know of a device.
+struct DeviceInfo {
+  DeviceName name;   // Full.
+  std::string text;  // The same as text.
+  uint64_t incarnation = 0;
+  int64_t memory_limit = 0;
+};
+
 // Immutable but for what its resource manager holds.
 class Device {
  public:
@@ -22,6 +30,9 @@ class Device {
   const std::string& type() const { return *name_.type; }
   uint64_t incarnation() const { return incarnation_; }
   int64_t memory_limit() const { return memory_limit_; }
+  DeviceInfo info() const {
+    return {name_, text_, incarnation_, memory_limit_};
+  }
   ResourceManager& resources() const { return *resources_; }
 
   // A device with the same identity and resources of its own, for sessions that
