@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "absl/strings/str_join.h"
 #include "sluice/graph/build_context.h"
 #include "sluice/graph/functions.h"
 #include "sluice/graph/shape_inference.h"
@@ -95,11 +96,11 @@ absl::Status InferAttrs(const OpDef& op, std::span<const Output> inputs,
   for (const ArgDef& arg : op.inputs) {
     if (!arg.is_list()) {
       ++known;
-    } else if (auto count = ArgCount(arg, *attrs); count.ok()) {
-      known += *count;
-    } else if (!arg.number_attr.empty() &&
-               attrs->Find<int64_t>(arg.number_attr) != nullptr) {
-      known += *attrs->Find<int64_t>(arg.number_attr);
+    } else if (attrs->Contains(arg.type_list_attr.empty()
+                                   ? arg.number_attr
+                                   : arg.type_list_attr)) {
+      SLUICE_ASSIGN_OR_RETURN(const int count, ArgCount(arg, *attrs));
+      known += count;
     } else {
       ++unknown_lists;
     }
@@ -119,7 +120,7 @@ absl::Status InferAttrs(const OpDef& op, std::span<const Output> inputs,
       attrs->Set(arg.number_attr, count);
     } else if (!arg.type_list_attr.empty()) {
       const AttrList* given = attrs->Find<AttrList>(arg.type_list_attr);
-      count = given != nullptr ? static_cast<int64_t>(given->size())
+      count = given != nullptr ? static_cast<int64_t>(given->types.size())
                                : rest / unknown_lists;
     }
     if (next + count > inputs.size()) {
@@ -148,12 +149,41 @@ absl::Status InferAttrs(const OpDef& op, std::span<const Output> inputs,
 
 namespace {
 
-absl::Status CheckInputs(const NodeSpec& spec,
+// Every given input must be an output of a node of `graph`.
+absl::Status CheckEdges(const Graph& graph, const NodeSpec& spec) {
+  for (const Output& input : spec.inputs) {
+    if (!input) continue;
+    if (&input.node->graph() != &graph) {
+      return InvalidArgument("Input ", input.node->name(), " of node ",
+                             spec.name, " is of another graph");
+    }
+    if (input.index < 0 || input.index >= input.node->num_outputs()) {
+      return InvalidArgument("Node '", spec.name,
+                             "': Connecting to invalid output ", input.index,
+                             " of source node ", input.node->name(),
+                             " which has ", input.node->num_outputs(),
+                             " outputs.");
+    }
+  }
+  for (const Node* control : spec.control_inputs) {
+    if (&control->graph() != &graph) {
+      return InvalidArgument("Control input ", control->name(), " of node ",
+                             spec.name, " is of another graph");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInputs(const OpDef& op, const NodeSpec& spec,
                          const std::vector<DType>& expected) {
   if (spec.inputs.size() != expected.size()) {
-    return InvalidArgument("Node '", spec.name, "' (op ", spec.op, ") needs ",
-                           expected.size(), " inputs but has ",
-                           spec.inputs.size());
+    std::vector<std::string> types;
+    for (DType type : expected) types.push_back(DTypeName(type));
+    return InvalidArgument("NodeDef expected inputs '",
+                           absl::StrJoin(types, ", "), "' do not match ",
+                           spec.inputs.size(), " inputs specified; ",
+                           OpSummary(op), "; NodeDef: {{node ", spec.name,
+                           "}}");
   }
   for (size_t i = 0; i < expected.size(); ++i) {
     if (!spec.inputs[i]) continue;  // A back edge that comes later.
@@ -172,25 +202,23 @@ absl::Status CheckInputs(const NodeSpec& spec,
 }  // namespace
 
 absl::StatusOr<Node*> Graph::AddNode(NodeSpec spec) {
-  SLUICE_ASSIGN_OR_RETURN(const OpInfo* op,
-                          OpRegistry::Global().Lookup(spec.op));
+  SLUICE_ASSIGN_OR_RETURN(const OpInfo* op, FindOp(spec.op));
+  SLUICE_RETURN_IF_ERROR(CheckEdges(*this, spec));
   if (by_name_.contains(spec.name)) {
     return InvalidArgument("Duplicate node name in graph: '", spec.name, "'");
   }
-  bool complete = true;
+  bool complete = spec.infer_attrs;
   for (const Output& input : spec.inputs) complete &= bool(input);
   if (complete) {
     SLUICE_RETURN_IF_ERROR(InferAttrs(op->def, spec.inputs, &spec.attrs));
   }
-  if (absl::Status s = CheckAttrs(op->def, &spec.attrs); !s.ok()) {
-    return WithMessage(s, StrCat(s.message(), "; NodeDef: {{node ", spec.name, "}}"));
-  }
+  SLUICE_RETURN_IF_ERROR(CheckAttrs(op->def, spec.name, &spec.attrs));
   auto node = std::unique_ptr<Node>(new Node);
   SLUICE_ASSIGN_OR_RETURN(node->input_types_,
                           ArgTypes(op->def.inputs, spec.attrs));
   SLUICE_ASSIGN_OR_RETURN(node->output_types_,
                           ArgTypes(op->def.outputs, spec.attrs));
-  SLUICE_RETURN_IF_ERROR(CheckInputs(spec, node->input_types_));
+  SLUICE_RETURN_IF_ERROR(CheckInputs(op->def, spec, node->input_types_));
   node->id_ = num_nodes();
   node->graph_ = this;
   node->name_ = std::move(spec.name);
@@ -216,6 +244,28 @@ absl::StatusOr<Node*> Graph::AddNode(NodeSpec spec) {
   return added;
 }
 
+void Graph::Truncate(int first) {
+  for (int id = num_nodes() - 1; id >= first; --id) {
+    const Node* node = nodes_[id].get();
+    by_name_.erase(node->name_);
+    // Edges are appended, so those to new nodes stand at the end.
+    const auto forget = [first](Node* source) {
+      if (source == nullptr) return;
+      std::vector<OutEdge>& edges = source->out_edges_;
+      while (!edges.empty() && edges.back().dst->id_ >= first) edges.pop_back();
+    };
+    for (const Output& input : node->inputs_) forget(input.node);
+    for (Node* control : node->control_inputs_) forget(control);
+  }
+  nodes_.resize(first);
+}
+
+absl::StatusOr<const OpInfo*> Graph::FindOp(std::string_view type) const {
+  if (const OpInfo* op = OpRegistry::Global().Find(type)) return op;
+  if (const OpInfo* op = functions_->FindOp(type)) return op;
+  return OpRegistry::Global().Lookup(type);
+}
+
 absl::Status Graph::SetInput(Node* node, int index, Output value) {
   if (!TypeFits(TypeOf(value), node->input_type(index))) {
     return InvalidArgument("Input ", index, " of node ", node->name(),
@@ -230,6 +280,31 @@ absl::Status Graph::SetInput(Node* node, int index, Output value) {
   node->inputs_[index] = value;
   value.node->out_edges_.push_back({node, value.index, index});
   return absl::OkStatus();
+}
+
+Node* Graph::CopyNode(const Node& from, std::string name) {
+  auto node = std::unique_ptr<Node>(new Node);
+  node->id_ = num_nodes();
+  node->graph_ = this;
+  node->name_ = std::move(name);
+  node->op_ = from.op_;
+  node->inputs_.resize(from.inputs_.size());
+  node->input_types_ = from.input_types_;
+  node->output_types_ = from.output_types_;
+  node->output_shapes_ = from.output_shapes_;
+  node->output_handles_ = from.output_handles_;
+  node->attrs_ = from.attrs_;
+  node->device_ = from.device_;
+  node->assigned_device_ = from.assigned_device_;
+  Node* added = node.get();
+  nodes_.push_back(std::move(node));
+  by_name_.emplace(added->name_, added);
+  return added;
+}
+
+void Graph::Connect(Output src, Node* dst, int input) {
+  dst->inputs_[input] = src;
+  src.node->out_edges_.push_back({dst, src.index, input});
 }
 
 void Graph::AddControlEdge(Node* src, Node* dst) {
@@ -251,6 +326,15 @@ std::string InputShapesText(const Node& node) {
   return text;
 }
 
+// The element count of every shape in a graph fits into int64.
+absl::Status CheckShapes(const std::vector<PartialShape>& shapes) {
+  for (const PartialShape& shape : shapes) {
+    if (!shape.known_rank()) continue;
+    SLUICE_RETURN_IF_ERROR(PartialShape::Create(shape.dims()).status());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Graph::InferShapes(Node* node) {
@@ -263,7 +347,8 @@ absl::Status Graph::InferShapes(Node* node) {
     }
   }
   ShapeContext context(*node);
-  const absl::Status status = node->op_->shape(context);
+  absl::Status status = node->op_->shape(context);
+  if (status.ok()) status = CheckShapes(node->output_shapes_);
   if (status.ok()) return status;
   return WithMessage(
       status, StrCat(status.message(), " for '", node->name(), "' (op: '",

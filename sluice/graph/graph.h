@@ -137,6 +137,8 @@ struct NodeSpec {
   std::vector<Node*> control_inputs;
   AttrMap attrs;
   std::string device;
+  // False: attrs without a default must all be there.
+  bool infer_attrs = true;
 };
 
 // Versions as they stand in a GraphDef.
@@ -164,12 +166,22 @@ class Graph {
   // "w:0" or "w" -> the output; errors say what is wrong with the name.
   absl::StatusOr<Output> FindOutput(std::string_view tensor_name) const;
 
+  // The op of this name, or the function of this graph that is called so.
+  absl::StatusOr<const OpInfo*> FindOp(std::string_view type) const;
+
   // Adds a node with exactly this name. Nothing is added when it fails.
   absl::StatusOr<Node*> AddNode(NodeSpec spec);
+  // Takes the nodes with ids from `first` on away again, to undo an import that
+  // failed. No node before them may have them as input.
+  void Truncate(int first);
   // A back edge: replaces input `index` of `node`.
   absl::Status SetInput(Node* node, int index, Output value);
-  // Appends an input to a Merge that was made with fewer than its N.
   void AddControlEdge(Node* src, Node* dst);
+
+  // For passes, which move checked nodes into graphs of their own. The copy has
+  // room for its inputs but no edges yet; Connect makes them, unchecked.
+  Node* CopyNode(const Node& from, std::string name);
+  void Connect(Output src, Node* dst, int input);
 
   // Runs shape inference for one node again (after SetInput).
   absl::Status InferShapes(Node* node);

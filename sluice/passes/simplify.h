@@ -1,0 +1,23 @@
+// Simplify: computes what does not depend on the step, and keeps one of nodes
+// that do the same.
+#pragma once
+
+#include <memory>
+
+#include "sluice/graph/graph.h"
+
+namespace sluice {
+
+struct SimplifyOptions {
+  bool fold_constants = true;
+  bool merge_common = true;
+  int64_t max_folded_bytes = 10 << 20;
+};
+
+// A graph that does the same as `graph`, which must be placed. Sends, receives,
+// stateful nodes and reads of variables stay as they are, and so do graphs with
+// loops.
+std::unique_ptr<Graph> Simplify(std::unique_ptr<Graph> graph,
+                                const SimplifyOptions& options);
+
+}  // namespace sluice
