@@ -74,11 +74,18 @@ class BuildState {
 
   BuildContext& current() { return current_; }
 
+  // True the first time it is asked for `key`. TensorFlow's gradients compute
+  // some values with nodes only once per graph and remember the result.
+  bool FirstTime(std::string key) {
+    return remembered_.insert(std::move(key)).second;
+  }
+
   bool finalized = false;
 
  private:
   BuildContext current_;
   absl::flat_hash_map<std::string, int> used_;
+  absl::flat_hash_set<std::string> remembered_;
 };
 
 struct NewNode {
