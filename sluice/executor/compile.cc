@@ -12,16 +12,23 @@ namespace {
 // own, so that the sets stay cheap to compare.
 constexpr size_t kMaxWaits = 16;
 
-bool IsOneOf(const std::string& type, std::initializer_list<const char*> names) {
+bool IsOneOf(const std::string& type,
+             std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* n) { return type == n; });
 }
 
-bool IsMerge(const Node& node) { return IsOneOf(node.type(), {"Merge", "RefMerge"}); }
+bool IsMerge(const Node& node) {
+  return IsOneOf(node.type(), {"Merge", "RefMerge"});
+}
 bool IsNextIteration(const Node& node) {
   return IsOneOf(node.type(), {"NextIteration", "RefNextIteration"});
 }
-bool IsEnter(const Node& node) { return IsOneOf(node.type(), {"Enter", "RefEnter"}); }
-bool IsExit(const Node& node) { return IsOneOf(node.type(), {"Exit", "RefExit"}); }
+bool IsEnter(const Node& node) {
+  return IsOneOf(node.type(), {"Enter", "RefEnter"});
+}
+bool IsExit(const Node& node) {
+  return IsOneOf(node.type(), {"Exit", "RefExit"});
+}
 
 // Ops whose output is their input and nothing else.
 bool PassesAlias(const Node& node) {
@@ -63,7 +70,7 @@ class ProgramCompiler {
     int child_frame = -1;  // Enter only.
     int waits = 0;         // Id of its wait set.
     int segment = -1;
-    int position = -1;     // In out_.nodes.
+    int position = -1;  // In out_.nodes.
     int first_output = 0;
   };
 
@@ -91,7 +98,8 @@ class ProgramCompiler {
       ready.pop();
       order_.push_back(&node);
       for (const OutEdge& edge : node.out_edges()) {
-        if (edge.dst_input >= 0 && IsMerge(*edge.dst) && IsNextIteration(node)) {
+        if (edge.dst_input >= 0 && IsMerge(*edge.dst) &&
+            IsNextIteration(node)) {
           continue;
         }
         if (--pending[edge.dst->id()] == 0) ready.push(edge.dst->id());
@@ -149,8 +157,8 @@ class ProgramCompiler {
         return InvalidArgument("The Enter {{node ", node->name(),
                                "}} must have a frame name.");
       }
-      auto [it, added] = known.try_emplace({info.frame, name},
-                                           static_cast<int>(out_.frames.size()));
+      auto [it, added] = known.try_emplace(
+          {info.frame, name}, static_cast<int>(out_.frames.size()));
       if (added) {
         ProgramFrame frame;
         frame.parent = info.frame;
@@ -177,7 +185,8 @@ class ProgramCompiler {
         continue;
       }
       if (client && IsOneOf(type, {"_Send", "_HostSend"})) {
-        SLUICE_RETURN_IF_ERROR(SetIndex(*node, fetches, NodeKind::kFetch, &info));
+        SLUICE_RETURN_IF_ERROR(
+            SetIndex(*node, fetches, NodeKind::kFetch, &info));
         continue;
       }
       if (IsOneOf(type, {"Switch", "RefSwitch"})) {
@@ -215,7 +224,8 @@ class ProgramCompiler {
     const auto it = std::ranges::find(names, name);
     if (it == names.end()) {
       return InvalidArgument("Node ", node.name(), " names the unknown ",
-                             kind == NodeKind::kFeed ? "feed " : "fetch ", name);
+                             kind == NodeKind::kFeed ? "feed " : "fetch ",
+                             name);
     }
     info->kind = kind;
     info->io_index = static_cast<int>(it - names.begin());
@@ -230,13 +240,14 @@ class ProgramCompiler {
 
   // Wait sets: sorted lists of tokens, interned.
   int Intern(std::vector<int> set) {
-    auto [it, added] = set_ids_.try_emplace(set, static_cast<int>(sets_.size()));
+    auto [it, added] =
+        set_ids_.try_emplace(set, static_cast<int>(sets_.size()));
     if (added) sets_.push_back(std::move(set));
     return it->second;
   }
   int Token(const Node& node, int output) {
-    return tokens_.try_emplace({node.id(), output},
-                               static_cast<int>(tokens_.size()))
+    return tokens_
+        .try_emplace({node.id(), output}, static_cast<int>(tokens_.size()))
         .first->second;
   }
 
@@ -311,8 +322,8 @@ class ProgramCompiler {
         compiled.is_constant = node->attr<bool>("is_constant");
         compiled.slots.node = node;
         out_.nodes.push_back(compiled);
-        segment.has_transfers |= info.kind == NodeKind::kSend ||
-                                 info.kind == NodeKind::kFetch;
+        segment.has_transfers |=
+            info.kind == NodeKind::kSend || info.kind == NodeKind::kFetch;
       }
       segment.end = static_cast<int32_t>(out_.nodes.size());
     }
@@ -361,7 +372,8 @@ class ProgramCompiler {
           info.first_output = out_.frames[frame].num_slots;
           out_.frames[frame].num_slots += count;
         }
-        if (count > 0 && local) pending_free_[last].push_back({count, info.first_output});
+        if (count > 0 && local)
+          pending_free_[last].push_back({count, info.first_output});
         // What died with this node may serve the next one.
         for (const auto& [n, slot] : pending_free_[p]) free[n].push_back(slot);
         pending_free_.erase(p);
@@ -374,7 +386,8 @@ class ProgramCompiler {
 
   int OutputFrame(const Node& node, const Info& info) const {
     if (info.kind == NodeKind::kEnter) return info.child_frame;
-    if (info.kind == NodeKind::kExit) return std::max(0, out_.frames[info.frame].parent);
+    if (info.kind == NodeKind::kExit)
+      return std::max(0, out_.frames[info.frame].parent);
     (void)node;
     return info.frame;
   }
@@ -454,7 +467,8 @@ class ProgramCompiler {
     for (const Node* node : order_) {
       const Info& info = info_[node->id()];
       for (int i = 0; i < node->num_inputs(); ++i) {
-        AddEdge(*node->input(i).node, node->input(i).index, *node, info, i, &out);
+        AddEdge(*node->input(i).node, node->input(i).index, *node, info, i,
+                &out);
       }
       for (const Node* input : node->control_inputs()) {
         AddEdge(*input, -1, *node, info, -1, &out);
@@ -493,7 +507,8 @@ class ProgramCompiler {
     edge.dst = to.segment;
     edge.src_slot = src_alone && output >= 0 ? from.first_output + output : -1;
     edge.merge_input = -1;
-    if (to.kind == NodeKind::kMerge) edge.merge_input = dst_input >= 0 ? dst_input : -2;
+    if (to.kind == NodeKind::kMerge)
+      edge.merge_input = dst_input >= 0 ? dst_input : -2;
     edge.from_enter = from.kind == NodeKind::kEnter;
     edge.always_live = from.kind == NodeKind::kControlTrigger ||
                        (from.kind == NodeKind::kRecv && output < 0);

@@ -219,8 +219,7 @@ class ExecutorRun {
   void MakeReady(Iteration& it, int segment, ReadyQueue* ready) {
     active_.fetch_add(1, std::memory_order_relaxed);
     if (it.frame != nullptr) ++it.outstanding;
-    ready->Push({&it, segment},
-                StartsWaiting(program_.segments[segment].kind));
+    ready->Push({&it, segment}, StartsWaiting(program_.segments[segment].kind));
   }
 
   static bool StartsWaiting(NodeKind kind) {
@@ -278,13 +277,13 @@ class ExecutorRun {
       Slot& from = it.slots[read.from];
       const Node& op = *node.slots.node;
       if (from.variable.get() == nullptr) {
-        return Internal("Input ", static_cast<int>(read.input), " of ", op.name(), " holds no variable");
+        return Internal("Input ", static_cast<int>(read.input), " of ",
+                        op.name(), " holds no variable");
       }
       Tensor value = from.variable->Read();
       if (!value.initialized() && !op.op().def.allows_uninitialized_input) {
-        return FailedPrecondition(
-            "Attempting to use uninitialized value ",
-            op.input(read.input).node->name());
+        return FailedPrecondition("Attempting to use uninitialized value ",
+                                  op.input(read.input).node->name());
       }
       if (read.to >= 0) {
         it.slots[read.to].tensor = std::move(value);
@@ -349,7 +348,8 @@ class ExecutorRun {
       Fail(AtNode(ResourceExhausted("Out of memory"), *node->slots.node));
       return;
     }
-    kernels_run.fetch_add(segment.end - segment.begin, std::memory_order_relaxed);
+    kernels_run.fetch_add(segment.end - segment.begin,
+                          std::memory_order_relaxed);
   }
 
   bool Cancelled() {
@@ -372,8 +372,8 @@ class ExecutorRun {
         status = node.function != nullptr ? node.function(ctx)
                                           : node.kernel->Run(ctx);
       } else if (node.kind == NodeKind::kFetch) {
-        status = InvalidArgument("Retval[", node.io_index,
-                                 "] does not have value");
+        status =
+            InvalidArgument("Retval[", node.io_index, "] does not have value");
       }
       if (!status.ok()) {
         Fail(AtNode(status, *node.slots.node));
@@ -425,8 +425,8 @@ class ExecutorRun {
     float nanos = 0;
     const Segment& from = program_.segments[segment];
     for (int e = from.edges_begin; e < from.edges_end; ++e) {
-      nanos += owner_.costs_[program_.edges[e].dst].load(
-          std::memory_order_relaxed);
+      nanos +=
+          owner_.costs_[program_.edges[e].dst].load(std::memory_order_relaxed);
     }
     return nanos > kHeavyNanos;
   }
@@ -481,8 +481,9 @@ class ExecutorRun {
   absl::Status RunSwitch(Iteration& it, const ProgramNode& node) {
     SLUICE_ASSIGN_OR_RETURN(Slot * pred, InputSlot(it, node, 1));
     if (pred->tensor.rank() != 0) {
-      return InvalidArgument("The second input must be a scalar, but it has shape ",
-                             pred->tensor.shape().DebugString());
+      return InvalidArgument(
+          "The second input must be a scalar, but it has shape ",
+          pred->tensor.shape().DebugString());
     }
     const int taken = pred->tensor.scalar<bool>() ? 1 : 0;
     SLUICE_ASSIGN_OR_RETURN(Slot * data, InputSlot(it, node, 0));
@@ -513,8 +514,7 @@ class ExecutorRun {
 
   // ---- Propagation ----
 
-  void Propagate(Iteration& it, int segment, bool dead,
-                 ReadyQueue* ready) {
+  void Propagate(Iteration& it, int segment, bool dead, ReadyQueue* ready) {
     const NodeKind kind = program_.segments[segment].kind;
     if (it.frame == nullptr && kind != NodeKind::kEnter) {
       PropagateTo(it, it, segment, dead, ready);
@@ -631,8 +631,7 @@ class ExecutorRun {
     PropagateTo(it, it, value.segment, false, ready);
   }
 
-  void EnterFrame(Iteration& it, int segment, bool dead,
-                  ReadyQueue* ready) {
+  void EnterFrame(Iteration& it, int segment, bool dead, ReadyQueue* ready) {
     const ProgramNode& node = Only(segment);
     LoopFrame* frame = FindOrMakeFrame(it, node.child_frame);
     --frame->enters_left;
@@ -655,8 +654,7 @@ class ExecutorRun {
     CleanUpFrame(frame, ready);
   }
 
-  void ExitFrame(Iteration& it, int segment, bool dead,
-                 ReadyQueue* ready) {
+  void ExitFrame(Iteration& it, int segment, bool dead, ReadyQueue* ready) {
     LoopFrame* frame = it.frame;
     if (dead) {
       if (it.number == frame->newest) frame->dead_exits.push_back(segment);
@@ -674,8 +672,8 @@ class ExecutorRun {
     LoopFrame::Value value{segment, node.slots.first_output,
                            it.slots[node.slots.inputs[0]]};
     if (it.number < frame->newest) {
-      Iteration& next = *frame->iterations[it.number + 1 -
-                                           frame->iterations.front()->number];
+      Iteration& next =
+          *frame->iterations[it.number + 1 - frame->iterations.front()->number];
       DeliverValue(next, value, ready);
       return;
     }
@@ -691,7 +689,8 @@ class ExecutorRun {
     }
     frame->dead_exits.clear();
     Iteration& next = AddIteration(frame);
-    for (const auto& value : frame->invariants) DeliverValue(next, value, ready);
+    for (const auto& value : frame->invariants)
+      DeliverValue(next, value, ready);
     std::vector<LoopFrame::Value> values;
     values.swap(frame->deferred);
     for (const auto& value : values) DeliverValue(next, value, ready);
@@ -724,9 +723,7 @@ class ExecutorRun {
 
   // ---- Tracing ----
 
-  int64_t NowNanos() const {
-    return args_.step->clock->WallMicros() * 1000;
-  }
+  int64_t NowNanos() const { return args_.step->clock->WallMicros() * 1000; }
 
   void Trace(Iteration& it, const ProgramNode& node, int64_t start) {
     NodeStats stats;
@@ -769,8 +766,8 @@ class ExecutorRun {
 
 Executor::Executor(std::unique_ptr<Program> program)
     : program_(std::move(program)),
-      costs_(std::make_unique<std::atomic<float>[]>(
-          program_->segments.size())) {}
+      costs_(
+          std::make_unique<std::atomic<float>[]>(program_->segments.size())) {}
 Executor::~Executor() = default;
 
 std::unique_ptr<ExecutorRun> Executor::TakeRun() {

@@ -20,8 +20,8 @@ class Executor {
 
   struct Args {
     Step* step = nullptr;
-    std::span<const Tensor> feeds;   // Valid until `done`.
-    std::span<Tensor> fetches;       // Filled before `done`.
+    std::span<const Tensor> feeds;  // Valid until `done`.
+    std::span<Tensor> fetches;      // Filled before `done`.
     // Called once, at the first error, so that others of the step can stop.
     absl::AnyInvocable<void(const absl::Status&)> on_error;
   };

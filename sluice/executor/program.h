@@ -25,14 +25,14 @@
 namespace sluice {
 
 enum class NodeKind : uint8_t {
-  kPlain,          // A kernel that runs to its end.
-  kFeed,           // Takes a tensor of the caller.
-  kFetch,          // Gives one to the caller.
-  kForwardAlias,   // Identity of a variable: hands the alias on.
-  kSend,           // Plain, but also runs dead.
+  kPlain,         // A kernel that runs to its end.
+  kFeed,          // Takes a tensor of the caller.
+  kFetch,         // Gives one to the caller.
+  kForwardAlias,  // Identity of a variable: hands the alias on.
+  kSend,          // Plain, but also runs dead.
   // The kinds below are alone in their segment.
   kAsync,
-  kRecv,           // Async, runs even when dead.
+  kRecv,  // Async, runs even when dead.
   kSwitch,
   kMerge,
   kEnter,
@@ -44,8 +44,8 @@ enum class NodeKind : uint8_t {
 // An input of a plain node that comes from a variable: before the kernel runs,
 // the variable's current value is read into a slot of the node's own.
 struct AliasRead {
-  int32_t from;   // The ref or alias slot.
-  int32_t to;     // A slot only this node uses; -1: only check initialization.
+  int32_t from;  // The ref or alias slot.
+  int32_t to;    // A slot only this node uses; -1: only check initialization.
   int16_t input;
 };
 
@@ -59,14 +59,14 @@ struct ProgramNode {
   int32_t reads_begin = 0, reads_end = 0;
   int32_t release_begin = 0, release_end = 0;
   // For loops.
-  int32_t child_frame = -1;      // kEnter: the frame it enters.
-  bool is_constant = false;      // kEnter.
+  int32_t child_frame = -1;  // kEnter: the frame it enters.
+  bool is_constant = false;  // kEnter.
 };
 
 // From a segment to one that waits for it.
 struct SegmentEdge {
-  int32_t dst;         // Segment.
-  int32_t src_slot;    // Dead if this slot is; -1: dead if the segment is.
+  int32_t dst;          // Segment.
+  int32_t src_slot;     // Dead if this slot is; -1: dead if the segment is.
   int32_t merge_input;  // For a kMerge destination, else -1. -2: control.
   bool from_enter = false;
   bool always_live = false;  // Control edges out of transfers and triggers.
@@ -76,9 +76,9 @@ struct Segment {
   int32_t frame = 0;
   int32_t begin = 0, end = 0;  // Of Program::nodes.
   int32_t edges_begin = 0, edges_end = 0;
-  int32_t pending = 0;         // Edges that must arrive before it runs.
-  int32_t merge_controls = 0;  // For a merge: its control inputs,
-  int32_t merge_data = 0;      // and its data inputs.
+  int32_t pending = 0;               // Edges that must arrive before it runs.
+  int32_t merge_controls = 0;        // For a merge: its control inputs,
+  int32_t merge_data = 0;            // and its data inputs.
   NodeKind kind = NodeKind::kPlain;  // Of its only node, or kPlain.
   bool has_transfers = false;  // Holds Sends or fetches that matter when dead.
 };
@@ -107,9 +107,9 @@ class Program {
   std::vector<ProgramNode> nodes;
   std::vector<Segment> segments;
   std::vector<SegmentEdge> edges;
-  std::vector<ProgramFrame> frames;       // 0 is the root.
-  std::vector<int32_t> segment_local;     // Index within its frame.
-  std::vector<int32_t> roots;             // Segments with nothing to wait for.
+  std::vector<ProgramFrame> frames;    // 0 is the root.
+  std::vector<int32_t> segment_local;  // Index within its frame.
+  std::vector<int32_t> roots;          // Segments with nothing to wait for.
   std::vector<AliasRead> reads;
   std::vector<int32_t> releases;
   Device* device = nullptr;
@@ -121,7 +121,7 @@ class Program {
 
  private:
   friend class ProgramCompiler;
-  std::vector<int32_t> input_slots_;       // Storage behind NodeSlots.
+  std::vector<int32_t> input_slots_;  // Storage behind NodeSlots.
   std::unique_ptr<bool[]> last_use_;
   bool straight_ = false;
 };

@@ -60,7 +60,9 @@ class Partitioner {
       const Node& node = *graph_.node(id);
       for (int i = 0; i < node.num_inputs(); ++i) {
         const Output input = node.input(i);
-        if (input) part.Connect({copies_[input.node->id()], input.index}, copies_[id], i);
+        if (input)
+          part.Connect({copies_[input.node->id()], input.index}, copies_[id],
+                       i);
       }
       for (const Node* control : node.control_inputs()) {
         part.AddControlEdge(copies_[control->id()], copies_[id]);
@@ -76,11 +78,10 @@ class Partitioner {
       if (node.type() == "LoopCond" || node.type() == "NextIteration") {
         for (const OutEdge& edge : node.out_edges()) {
           if (part_[edge.dst->id()] != part_[id]) {
-            return Unimplemented("The loop of node ", node.name(),
-                                 " spans several tasks or devices (",
-                                 node.assigned_device(), " and ",
-                                 edge.dst->assigned_device(),
-                                 "); place it on one");
+            return Unimplemented(
+                "The loop of node ", node.name(),
+                " spans several tasks or devices (", node.assigned_device(),
+                " and ", edge.dst->assigned_device(), "); place it on one");
           }
         }
       }
@@ -149,7 +150,10 @@ class Partitioner {
     Graph& from = *parts_[part_[src.id()]].graph;
     SLUICE_ASSIGN_OR_RETURN(
         Node * token,
-        from.AddNode({NewName(src.name()), "Const", {}, {copies_[src.id()]},
+        from.AddNode({NewName(src.name()),
+                      "Const",
+                      {},
+                      {copies_[src.id()]},
                       {{"value", Tensor(DType::kFloat, Shape({0}))},
                        {"dtype", DType::kFloat}},
                       ""}));
@@ -158,7 +162,8 @@ class Partitioner {
     Graph& to = *parts_[part_[dst.id()]].graph;
     SLUICE_ASSIGN_OR_RETURN(
         Node * signal,
-        to.AddNode({NewName(src.name()), "Identity", {recv->output(0)}, {}, {}, ""}));
+        to.AddNode(
+            {NewName(src.name()), "Identity", {recv->output(0)}, {}, {}, ""}));
     signal->set_assigned_device(dst.assigned_device());
     recvs_[key] = signal;
     return signal;
@@ -180,7 +185,8 @@ class Partitioner {
     attrs.Set("tensor_type", BaseType(TypeOf(value)));
     SLUICE_ASSIGN_OR_RETURN(
         Node * recv,
-        to.AddNode({NewName(src.name()), "_Recv", {}, {}, std::move(attrs), ""}));
+        to.AddNode(
+            {NewName(src.name()), "_Recv", {}, {}, std::move(attrs), ""}));
     recv->set_assigned_device(dst.assigned_device());
     return recv;
   }

@@ -18,8 +18,8 @@ std::vector<const Node*> Order(const Graph& graph) {
   std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = *graph.node(id);
-    pending[id] = node.num_inputs() +
-                  static_cast<int>(node.control_inputs().size());
+    pending[id] =
+        node.num_inputs() + static_cast<int>(node.control_inputs().size());
     if (pending[id] == 0) ready.push(id);
   }
   std::vector<const Node*> order;
@@ -146,13 +146,21 @@ class Simplifier {
     auto [it, added] = constants_.try_emplace({id, input.index}, nullptr);
     if (added) {
       const Tensor& value = values_[id][input.index];
-      const std::string name =
-          input.index == 0 ? node.name() : StrCat(node.name(), "/", input.index);
-      auto constant = out_->AddNode({name, "Const", {}, {},
-                                     {{"value", value}, {"dtype", value.dtype()}},
-                                     node.device()});
+      const std::string name = input.index == 0
+                                   ? node.name()
+                                   : StrCat(node.name(), "/", input.index);
+      auto constant =
+          out_->AddNode({name,
+                         "Const",
+                         {},
+                         {},
+                         {{"value", value}, {"dtype", value.dtype()}},
+                         node.device()});
       if (!constant.ok()) {
-        constant = out_->AddNode({StrCat(name, "/folded_", id), "Const", {}, {},
+        constant = out_->AddNode({StrCat(name, "/folded_", id),
+                                  "Const",
+                                  {},
+                                  {},
                                   {{"value", value}, {"dtype", value.dtype()}},
                                   node.device()});
       }
@@ -169,7 +177,8 @@ class Simplifier {
       const Tensor value = node.attr<Tensor>("value");
       // Comparing large constants costs more than it can save.
       if (value.bytes() > 64 || value.dtype() == DType::kString) return false;
-      StrAppend(&key, "|", DTypeName(value.dtype()), value.shape().DebugString(), "|");
+      StrAppend(&key, "|", DTypeName(value.dtype()),
+                value.shape().DebugString(), "|");
       key.append(static_cast<const char*>(value.raw()), value.bytes());
     } else {
       for (const auto& [name, value] : node.attrs()) {
@@ -204,7 +213,8 @@ class Simplifier {
     }
     for (const Node* control : node.control_inputs()) {
       // A folded node has happened already.
-      if (Node* mapped = copies_[control->id()]) out_->AddControlEdge(mapped, copy);
+      if (Node* mapped = copies_[control->id()])
+        out_->AddControlEdge(mapped, copy);
     }
     copies_[node.id()] = copy;
     return copy;

@@ -63,7 +63,11 @@ class StepGraphBuilder {
                                     client_.text, true);
       attrs.Set("tensor_type", BaseType(TypeOf(*fed)));
       NodeSpec spec{StrCat("_recv_", fed->node->name(), "_", fed->index),
-                    "_Recv", {}, {}, std::move(attrs), client_.text};
+                    "_Recv",
+                    {},
+                    {},
+                    std::move(attrs),
+                    client_.text};
       SLUICE_ASSIGN_OR_RETURN(Node * recv, out_->AddNode(std::move(spec)));
       recv->set_assigned_device(client_.text);
       feeds_[TensorKey(fed->node, fed->index)] = recv;
@@ -106,7 +110,8 @@ class StepGraphBuilder {
           graph_.FindNode(node_name)->num_outputs() == 0) {
         return InvalidArgument("Tried to fetch data for '", name,
                                "', which produces no output.  To run to a node "
-                               "but not fetch any data, pass '", name,
+                               "but not fetch any data, pass '",
+                               name,
                                "' as an argument to the 'target_node_names' "
                                "argument of the Session::Run API.");
       }
@@ -157,15 +162,15 @@ class StepGraphBuilder {
         if (Node* feed = FeedOf(input)) {
           out_->Connect(feed->output(0), copies_[id], i);
         } else {
-          out_->Connect({copies_[input.node->id()], input.index}, copies_[id], i);
+          out_->Connect({copies_[input.node->id()], input.index}, copies_[id],
+                        i);
         }
       }
       for (const Node* control : node.control_inputs()) {
         auto it = fed_placeholders_.find(control);
-        out_->AddControlEdge(it != fed_placeholders_.end()
-                                 ? it->second
-                                 : copies_[control->id()],
-                             copies_[id]);
+        out_->AddControlEdge(
+            it != fed_placeholders_.end() ? it->second : copies_[control->id()],
+            copies_[id]);
       }
     }
   }
@@ -176,7 +181,11 @@ class StepGraphBuilder {
       AttrMap attrs = TransferAttrs(signature_.fetches[i], client_.text,
                                     client_.incarnation, client_.text, true);
       NodeSpec spec{StrCat("_send_", source.node->name(), "_", source.index),
-                    "_Send", {source}, {}, std::move(attrs), client_.text};
+                    "_Send",
+                    {source},
+                    {},
+                    std::move(attrs),
+                    client_.text};
       SLUICE_ASSIGN_OR_RETURN(Node * send, out_->AddNode(std::move(spec)));
       send->set_assigned_device(client_.text);
     }

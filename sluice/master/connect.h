@@ -1,0 +1,33 @@
+// ConnectTasks: finds out which tasks of a cluster are there and what devices
+// they have. Says who is missing while it waits (DESIGN D6).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "sluice/kernel/cancellation.h"
+#include "sluice/master/options.h"
+#include "sluice/worker/worker_interface.h"
+
+namespace sluice {
+
+struct ConnectedTask {
+  std::string name;
+  std::shared_ptr<WorkerInterface> worker;
+  std::vector<DeviceInfo> devices;
+};
+
+using ConnectDone =
+    absl::AnyInvocable<void(absl::StatusOr<std::vector<ConnectedTask>>)>;
+
+// Asks every task of `workers` that the options' device filters leave, and
+// `own_task` always. Calls `done` once: when all have answered, at the first
+// error, or when options.task_deadline passed without news.
+void ConnectTasks(WorkerCache& workers, const std::string& own_task,
+                  const SessionOptions& options,
+                  std::shared_ptr<Cancellation> cancellation, ConnectDone done);
+
+}  // namespace sluice

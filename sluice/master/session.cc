@@ -1,0 +1,491 @@
+#include "sluice/master/session.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_format.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/random.h"
+#include "sluice/base/status.h"
+#include "sluice/master/connect.h"
+#include "sluice/master/plan_cache.h"
+#include "sluice/passes/partition.h"
+#include "sluice/passes/place.h"
+#include "sluice/passes/simplify.h"
+
+namespace sluice {
+
+absl::Status ClosedByClient() {
+  return Cancelled(
+      "Step was cancelled by an explicit call to `Session::Close()`.");
+}
+
+class StepPlan {
+ public:
+  struct TaskPart {
+    std::string task;
+    std::shared_ptr<WorkerInterface> worker;
+    std::shared_ptr<RegisteredGraph> graph;
+    bool has_client_edges = false;
+    std::shared_ptr<const Graph> definition;
+  };
+  std::vector<TaskPart> parts;
+  size_t num_feeds = 0;
+  size_t num_fetches = 0;
+};
+
+namespace {
+
+constexpr size_t kPlansKept = 1000;
+// Random step ids leave the top bits free, as on the wire.
+constexpr int kStepIdBits = 57;
+
+// Step ids only have to differ from those of other masters; a random start and
+// counting on is enough and costs nothing.
+int64_t NewStepId() {
+  static std::atomic<uint64_t> next{RandomId()};
+  return static_cast<int64_t>(next.fetch_add(1, std::memory_order_relaxed) &
+                              ((uint64_t{1} << kStepIdBits) - 1));
+}
+
+}  // namespace
+
+struct MasterSession::State {
+  MasterEnv env;
+  SessionOptions options;
+  std::string handle;
+  std::vector<ConnectedTask> tasks;
+  std::vector<DeviceInfo> devices;
+  DeviceInfo client_device;
+  PlanCache plans{kPlansKept};
+
+  Mutex graph_mu;
+  Graph graph SLUICE_GUARDED_BY(graph_mu);
+  int placed_nodes SLUICE_GUARDED_BY(graph_mu) = 0;
+  PlaceErrors place_errors SLUICE_GUARDED_BY(graph_mu);
+  int64_t version SLUICE_GUARDED_BY(graph_mu) = 0;
+
+  Mutex mu;
+  bool closed SLUICE_GUARDED_BY(mu) = false;
+  absl::Status closed_why SLUICE_GUARDED_BY(mu);
+  absl::flat_hash_set<std::shared_ptr<struct MasterStep>> running
+      SLUICE_GUARDED_BY(mu);
+  int cleanups SLUICE_GUARDED_BY(mu) = 0;  // Calls that are still out.
+  std::vector<Done> waiting_close SLUICE_GUARDED_BY(mu);
+
+  const ConnectedTask* FindTask(std::string_view name) const {
+    for (const ConnectedTask& task : tasks) {
+      if (task.name == name) return &task;
+    }
+    return nullptr;
+  }
+
+  absl::Status PlaceNewNodes() SLUICE_REQUIRES(graph_mu) {
+    if (placed_nodes == graph.num_nodes()) return absl::OkStatus();
+    PlaceOptions place;
+    place.allow_soft = options.allow_soft_placement;
+    place.log = options.log_device_placement;
+    SLUICE_ASSIGN_OR_RETURN(place.own_task, DeviceName::Parse(env.own_task));
+    SLUICE_RETURN_IF_ERROR(Place(graph, devices, place, &place_errors));
+    placed_nodes = graph.num_nodes();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature);
+  absl::StatusOr<std::shared_ptr<const StepPlan>> MakePlan(
+      const StepSignature& signature);
+  void MaybeFinishClose();
+};
+
+// A step under way. The session's list of running steps keeps it alive.
+struct MasterStep {
+  std::shared_ptr<MasterSession> session;
+  std::shared_ptr<const StepPlan> plan;
+  int64_t id = 0;
+  MasterSession::Done done;
+  RunMetadata* metadata = nullptr;
+  std::unique_ptr<StepStatsCollector> stats;
+  Cancellation* outer = nullptr;
+  Cancellation::Token outer_token = Cancellation::kNone;
+  // One per part: a worker cancels its own when a node fails.
+  std::unique_ptr<Cancellation[]> cancellations;
+  std::atomic<int> left{0};
+  Mutex mu;
+  absl::Status status SLUICE_GUARDED_BY(mu);
+
+  void Cancel(const absl::Status& why) {
+    {
+      MutexLock lock(mu);
+      if (status.ok() || IsDerived(status)) status = why;
+    }
+    CancelParts(why);
+  }
+  void CancelParts(const absl::Status& why) {
+    for (size_t i = 0; i < plan->parts.size(); ++i) {
+      cancellations[i].Cancel(Derived(why));
+    }
+  }
+};
+
+MasterSession::MasterSession(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+MasterSession::~MasterSession() = default;
+
+const std::string& MasterSession::handle() const { return state_->handle; }
+const SessionOptions& MasterSession::options() const { return state_->options; }
+std::span<const DeviceInfo> MasterSession::devices() const {
+  return state_->devices;
+}
+
+void MasterSession::Create(const MasterEnv& env, SessionOptions options,
+                           std::shared_ptr<Cancellation> cancellation,
+                           CreateDone done) {
+  auto state = std::make_unique<State>();
+  state->env = env;
+  state->options = options;
+  state->handle = absl::StrFormat("%016x", RandomId());
+  ConnectTasks(
+      *env.workers, env.own_task, options, std::move(cancellation),
+      [state = std::move(state), done = std::move(done)](
+          absl::StatusOr<std::vector<ConnectedTask>> tasks) mutable {
+        if (!tasks.ok()) {
+          done(tasks.status());
+          return;
+        }
+        state->tasks = *std::move(tasks);
+        for (const ConnectedTask& task : state->tasks) {
+          for (const DeviceInfo& device : task.devices) {
+            state->devices.push_back(device);
+            if (task.name == state->env.own_task &&
+                state->client_device.text.empty()) {
+              state->client_device = device;
+            }
+          }
+        }
+        if (state->client_device.text.empty()) {
+          done(NotFound("No CPU devices are available in this process"));
+          return;
+        }
+        std::shared_ptr<MasterSession> session(
+            new MasterSession(std::move(state)));
+        State& s = *session->state_;
+        // Counts down the CreateSession calls; the last one reports.
+        struct Opening {
+          std::atomic<int> left;
+          Mutex mu;
+          absl::Status status;
+          CreateDone done;
+        };
+        auto opening = std::make_shared<Opening>();
+        opening->left = static_cast<int>(s.tasks.size());
+        opening->done = std::move(done);
+        for (const ConnectedTask& task : s.tasks) {
+          task.worker->CreateSession(s.handle, s.options.isolate_session_state,
+                                     [opening, session](absl::Status status) {
+                                       if (!status.ok()) {
+                                         MutexLock lock(opening->mu);
+                                         opening->status = status;
+                                       }
+                                       if (opening->left.fetch_sub(1) != 1)
+                                         return;
+                                       if (opening->status.ok()) {
+                                         opening->done(session);
+                                       } else {
+                                         opening->done(opening->status);
+                                       }
+                                     });
+        }
+      });
+}
+
+absl::Status MasterSession::Extend(
+    absl::FunctionRef<absl::Status(Graph&)> add) {
+  MutexLock lock(state_->graph_mu);
+  SLUICE_RETURN_IF_ERROR(add(state_->graph));
+  ++state_->version;
+  return absl::OkStatus();
+}
+
+int64_t MasterSession::graph_version() const {
+  MutexLock lock(state_->graph_mu);
+  return state_->version;
+}
+
+absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
+    const StepSignature& signature) {
+  std::unique_ptr<Graph> step;
+  {
+    MutexLock lock(graph_mu);
+    SLUICE_RETURN_IF_ERROR(PlaceNewNodes());
+    SLUICE_ASSIGN_OR_RETURN(step,
+                            BuildStepGraph(graph, signature, client_device));
+    for (int id = 0; id < step->num_nodes(); ++id) {
+      const Node& node = *step->node(id);
+      if (!node.assigned_device().empty()) continue;
+      const Node* original = graph.FindNode(node.name());
+      auto it = original == nullptr ? place_errors.end()
+                                    : place_errors.find(original->id());
+      if (it != place_errors.end()) return it->second;
+      return Internal("Node ", node.name(), " was not placed");
+    }
+  }
+  step =
+      Simplify(std::move(step), {options.fold_constants, options.merge_common});
+  PartitionOptions partition;
+  partition.part_of = [](std::string_view device) {
+    return std::string(TaskOf(device));
+  };
+  partition.incarnation =
+      [this](std::string_view name) -> absl::StatusOr<uint64_t> {
+    for (const DeviceInfo& device : devices) {
+      if (device.text == name) return device.incarnation;
+    }
+    return NotFound("Device ", name, " is not found.");
+  };
+  partition.suffix = "_S";
+  return Partition(*step, partition);
+}
+
+absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::State::MakePlan(
+    const StepSignature& signature) {
+  SLUICE_ASSIGN_OR_RETURN(std::vector<Part> parts, Cut(signature));
+  auto plan = std::make_shared<StepPlan>();
+  plan->num_feeds = signature.feeds.size();
+  plan->num_fetches = signature.fetches.size();
+  for (Part& part : parts) {
+    const ConnectedTask* task = FindTask(part.name);
+    if (task == nullptr) return NotFound("worker ", part.name);
+    plan->parts.push_back(
+        {part.name, task->worker, nullptr, false,
+         std::shared_ptr<const Graph>(std::move(part.graph))});
+  }
+  // Register all parts at once and wait for the last answer.
+  struct Registering {
+    Mutex mu;
+    CondVar changed;
+    size_t left;
+    absl::Status status;
+  } registering;
+  registering.left = plan->parts.size();
+  for (StepPlan::TaskPart& part : plan->parts) {
+    RegisterGraphRequest request;
+    request.session_handle = handle;
+    request.graph = part.definition;
+    // The client's tensors enter and leave on the master's own task.
+    if (part.task == env.own_task) {
+      request.feeds = signature.feeds;
+      request.fetches = signature.fetches;
+      part.has_client_edges = true;
+    }
+    part.worker->RegisterGraph(
+        std::move(request),
+        [&](absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
+          MutexLock lock(registering.mu);
+          if (graph.ok()) {
+            part.graph = *std::move(graph);
+          } else if (registering.status.ok()) {
+            registering.status = graph.status();
+          }
+          --registering.left;
+          registering.changed.NotifyAll();
+        });
+  }
+  MutexLock lock(registering.mu);
+  while (registering.left > 0) registering.changed.Wait(registering.mu);
+  SLUICE_RETURN_IF_ERROR(registering.status);
+  return std::shared_ptr<const StepPlan>(std::move(plan));
+}
+
+absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::Plan(
+    const StepSignature& signature) {
+  {
+    MutexLock lock(state_->mu);
+    if (state_->closed) return FailedPrecondition("Session is closed.");
+  }
+  return state_->plans.FindOrBuild(signature,
+                                   [&] { return state_->MakePlan(signature); });
+}
+
+namespace {
+
+absl::Status NameTask(const absl::Status& status, const std::string& task) {
+  return WithMessage(status, StrCat("From ", task, ":\n", status.message()));
+}
+
+// Combines what the parts said: causes before consequences, all causes if there
+// are several.
+void AddError(const absl::Status& status, absl::Status* combined) {
+  if (status.ok()) return;
+  if (combined->ok() || (IsDerived(*combined) && !IsDerived(status))) {
+    *combined = status;
+  }
+}
+
+}  // namespace
+
+void MasterSession::Run(std::shared_ptr<const StepPlan> plan,
+                        const RunArgs& args, Done done) {
+  auto owned = std::make_shared<MasterStep>();
+  MasterStep* step = owned.get();
+  step->session = shared_from_this();
+  step->plan = std::move(plan);
+  step->id = NewStepId();
+  step->done = std::move(done);
+  step->metadata = args.metadata;
+  const size_t num_parts = step->plan->parts.size();
+  step->cancellations = std::make_unique<Cancellation[]>(num_parts);
+  if (args.metadata != nullptr && args.options.trace) {
+    step->stats = std::make_unique<StepStatsCollector>();
+  }
+  absl::Status refused;
+  {
+    MutexLock lock(state_->mu);
+    if (state_->closed) {
+      refused = state_->closed_why;
+    } else {
+      state_->running.insert(owned);
+    }
+  }
+  if (!refused.ok()) {
+    step->done(refused);
+    return;
+  }
+  if (args.cancellation != nullptr) {
+    step->outer = args.cancellation;
+    step->outer_token = args.cancellation->Register(
+        [owned, outer = args.cancellation] { owned->Cancel(outer->status()); });
+    if (step->outer_token == Cancellation::kNone) {
+      step->Cancel(args.cancellation->status());
+    }
+  }
+  step->left.store(static_cast<int>(num_parts), std::memory_order_relaxed);
+  const std::shared_ptr<const StepPlan> keep = step->plan;
+  for (size_t i = 0; i < num_parts; ++i) {
+    const StepPlan::TaskPart& part = keep->parts[i];
+    RunGraphRequest request;
+    request.graph = part.graph.get();
+    request.step_id = step->id;
+    request.cancellation = &step->cancellations[i];
+    request.stats = step->stats.get();
+    if (part.has_client_edges) {
+      request.feeds = args.feeds;
+      request.fetches = args.fetches;
+    }
+    part.worker->RunGraph(request, [this, step, i](absl::Status status) {
+      if (!status.ok()) {
+        if (state_->env.name_tasks) {
+          status = IsDerived(status)
+                       ? status
+                       : NameTask(status, step->plan->parts[i].task);
+        }
+        bool cause = false;
+        {
+          MutexLock lock(step->mu);
+          cause = !IsDerived(status) && step->status.ok();
+          AddError(status, &step->status);
+        }
+        if (cause && step->plan->parts.size() > 1) step->CancelParts(status);
+      }
+      if (step->left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        FinishStep(step);
+      }
+    });
+  }
+  if (num_parts == 0) FinishStep(step);
+}
+
+void MasterSession::FinishStep(MasterStep* step) {
+  if (step->outer_token != Cancellation::kNone) {
+    step->outer->Deregister(step->outer_token);
+  }
+  const std::shared_ptr<MasterSession> self = std::move(step->session);
+  const std::shared_ptr<const StepPlan> plan = step->plan;
+  const bool several = plan->parts.size() > 1;
+  absl::Status status;
+  {
+    MutexLock lock(step->mu);
+    status = step->status;
+  }
+  if (IsDerived(status)) {
+    status = WithMessage(
+        status, std::string(status.message()).substr(sizeof(kDerivedMark) - 1));
+  }
+  if (step->metadata != nullptr) {
+    if (step->stats != nullptr)
+      step->metadata->step_stats = step->stats->Take();
+    for (const StepPlan::TaskPart& part : plan->parts) {
+      step->metadata->partition_graphs.push_back(part.definition);
+    }
+  }
+  Done done = std::move(step->done);
+  const int64_t id = step->id;
+  std::shared_ptr<MasterStep> over;
+  {
+    MutexLock lock(state_->mu);
+    auto it = state_->running.find(step);
+    over = std::move(state_->running.extract(it).value());
+    if (several) state_->cleanups += static_cast<int>(plan->parts.size());
+  }
+  over = nullptr;
+  // Nothing of a step without transfers is left on its worker.
+  if (several) {
+    for (const StepPlan::TaskPart& part : plan->parts) {
+      part.worker->CleanupGraph(id, [self](absl::Status) {
+        {
+          MutexLock lock(self->state_->mu);
+          --self->state_->cleanups;
+        }
+        self->state_->MaybeFinishClose();
+      });
+    }
+  }
+  state_->MaybeFinishClose();
+  done(std::move(status));
+}
+
+void MasterSession::State::MaybeFinishClose() {
+  std::vector<Done> finished;
+  {
+    MutexLock lock(mu);
+    if (!closed || !running.empty() || cleanups > 0) return;
+    finished.swap(waiting_close);
+  }
+  for (Done& done : finished) done(absl::OkStatus());
+}
+
+void MasterSession::Close(const absl::Status& why, Done done) {
+  std::vector<std::shared_ptr<MasterStep>> running;
+  auto self = shared_from_this();
+  bool again;
+  {
+    MutexLock lock(state_->mu);
+    again = state_->closed;
+    state_->closed = true;
+    state_->closed_why = FailedPrecondition("Session is closed.");
+    if (!again)
+      state_->waiting_close.push_back(
+          [self, done = std::move(done)](absl::Status) mutable {
+            State& s = *self->state_;
+            s.plans.Clear();
+            // The client does not wait for workers that may be gone.
+            for (const ConnectedTask& task : s.tasks) {
+              task.worker->DeleteSession(s.handle, [self](absl::Status status) {
+                if (!status.ok()) {
+                  SLUICE_LOG(WARNING) << "Closing session " << self->handle()
+                                      << ": " << status.message();
+                }
+              });
+            }
+            done(absl::OkStatus());
+          });
+    running.assign(state_->running.begin(), state_->running.end());
+  }
+  if (again) {
+    done(absl::OkStatus());
+    return;
+  }
+  for (const auto& step : running) step->Cancel(why);
+  state_->MaybeFinishClose();
+}
+
+}  // namespace sluice

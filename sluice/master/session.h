@@ -1,0 +1,89 @@
+// MasterSession: a client's graph, the plans of its steps, and the steps that
+// run. The same class serves local sessions, servers and remote clients.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/graph/graph.h"
+#include "sluice/master/options.h"
+#include "sluice/passes/step_graph.h"
+#include "sluice/worker/worker_interface.h"
+
+namespace sluice {
+
+// A kind of step, ready to run: its parts are registered with their workers.
+// Immutable; a running step holds its own reference.
+class StepPlan;
+
+struct MasterEnv {
+  std::shared_ptr<WorkerCache> workers;
+  // The task this master belongs to; feeds enter and fetches leave there.
+  std::string own_task;
+  // Errors name the task they come from. Off for sessions without a cluster.
+  bool name_tasks = true;
+};
+
+// Thread-safe.
+class MasterSession : public std::enable_shared_from_this<MasterSession> {
+ public:
+  using Done = absl::AnyInvocable<void(absl::Status)>;
+  using CreateDone =
+      absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<MasterSession>>)>;
+
+  // Asks all tasks (that the filters leave) for their devices and opens worker
+  // sessions. Waits for tasks that are not there yet and says so in the log;
+  // `cancellation` (may be null) ends the wait.
+  static void Create(const MasterEnv& env, SessionOptions options,
+                     std::shared_ptr<Cancellation> cancellation,
+                     CreateDone done);
+  ~MasterSession();
+
+  const std::string& handle() const;
+  const SessionOptions& options() const;
+  std::span<const DeviceInfo> devices() const;
+
+  // Runs `add` on the session's graph, alone. Nodes it adds are part of later
+  // steps; if it fails it must have added nothing.
+  absl::Status Extend(absl::FunctionRef<absl::Status(Graph&)> add);
+  // The number of times the graph grew.
+  int64_t graph_version() const;
+
+  // The plan for a signature, made at first use. Blocks while it is made.
+  absl::StatusOr<std::shared_ptr<const StepPlan>> Plan(
+      const StepSignature& signature);
+
+  struct RunArgs {
+    std::span<const Tensor> feeds;  // In signature order; valid until done.
+    std::span<Tensor> fetches;      // Filled before done.
+    RunOptions options;
+    RunMetadata* metadata = nullptr;
+    // Ends the step early; may be null. Outlives the step.
+    Cancellation* cancellation = nullptr;
+  };
+  // Runs one step. `done` is called exactly once, before Run returns if nothing
+  // had to be waited for. Never blocks.
+  void Run(std::shared_ptr<const StepPlan> plan, const RunArgs& args,
+           Done done);
+
+  // No new steps; running ones are cancelled with `why` and waited for (by
+  // callback), then the worker sessions go.
+  void Close(const absl::Status& why, Done done);
+
+ private:
+  struct State;
+  explicit MasterSession(std::unique_ptr<State> state);
+  void FinishStep(struct MasterStep* step);
+  const std::unique_ptr<State> state_;
+};
+
+// Why running steps end when their session is closed.
+absl::Status ClosedByClient();
+
+}  // namespace sluice

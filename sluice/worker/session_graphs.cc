@@ -1,0 +1,91 @@
+#include "sluice/worker/session_graphs.h"
+
+#include "sluice/base/status.h"
+#include "sluice/kernel/kernel_registry.h"
+#include "sluice/passes/partition.h"
+
+namespace sluice {
+
+Device* WorkerSession::FindDevice(std::string_view name) const {
+  for (const auto& device : devices_) {
+    if (device->name() == name) return device.get();
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<Kernel>> WorkerSession::StatefulKernel(
+    const Node& node, Device& device) {
+  {
+    MutexLock lock(mu_);
+    if (auto it = kernels_.find(node.name()); it != kernels_.end()) {
+      return it->second;
+    }
+  }
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel,
+                          MakeKernel(node, device));
+  MutexLock lock(mu_);
+  return kernels_.try_emplace(node.name(), std::move(kernel)).first->second;
+}
+
+absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
+    const RegisterGraphRequest& request,
+    std::shared_ptr<WorkerSession> session) {
+  auto result = std::make_shared<SessionGraph>();
+  result->graph_ = request.graph;
+  result->session_ = session;
+  result->feeds_ = request.feeds;
+  result->fetches_ = request.fetches;
+  PartitionOptions options;
+  options.part_of = [](std::string_view device) { return std::string(device); };
+  options.incarnation = [&](std::string_view name) -> absl::StatusOr<uint64_t> {
+    Device* device = session->FindDevice(name);
+    if (device == nullptr) return NotFound("Device ", name, " is not found.");
+    return device->incarnation();
+  };
+  options.suffix = "_G";
+  SLUICE_ASSIGN_OR_RETURN(std::vector<Part> parts,
+                          Partition(*request.graph, options));
+  for (Part& part : parts) {
+    Device* device = session->FindDevice(part.name);
+    if (device == nullptr) {
+      return InvalidArgument("A graph for device ", part.name,
+                             " was sent to a task that does not have it");
+    }
+    result->parts_.emplace_back();
+    result->parts_.back().own_graph = std::move(part.graph);
+    DevicePart& added = result->parts_.back();
+    SLUICE_RETURN_IF_ERROR(result->AddPart(*added.own_graph, *device, &added));
+  }
+  return result;
+}
+
+absl::Status SessionGraph::AddPart(const Graph& graph, Device& device,
+                                   DevicePart* part) {
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = *graph.node(id);
+    const std::string& type = node.type();
+    has_transfers_ |= (type == "_Send" || type == "_Recv" ||
+                       type == "_HostSend" || type == "_HostRecv") &&
+                      !node.attr<bool>("client_terminated");
+  }
+  SLUICE_ASSIGN_OR_RETURN(
+      std::unique_ptr<Program> program,
+      Program::Compile(
+          graph, device, feeds_, fetches_,
+          [&](const Node& node) -> absl::StatusOr<Kernel*> {
+            if (node.op().def.stateful) {
+              SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel,
+                                      session_->StatefulKernel(node, device));
+              part->kernels.push_back(std::move(kernel));
+            } else {
+              SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+                                      MakeKernel(node, device));
+              part->kernels.push_back(std::move(kernel));
+            }
+            return part->kernels.back().get();
+          }));
+  part->executor = std::make_unique<Executor>(std::move(program));
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

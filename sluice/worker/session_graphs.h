@@ -1,0 +1,69 @@
+// What a worker keeps for one session: its view of the devices, the kernels
+// that have state, and the graphs registered in it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "sluice/base/mutex.h"
+#include "sluice/executor/executor.h"
+#include "sluice/worker/worker_interface.h"
+
+namespace sluice {
+
+// Thread-safe.
+class WorkerSession {
+ public:
+  // Borrowed devices, or own ones when the session is isolated.
+  WorkerSession(std::string handle,
+                std::vector<std::shared_ptr<Device>> devices)
+      : handle_(std::move(handle)), devices_(std::move(devices)) {}
+
+  const std::string& handle() const { return handle_; }
+  std::span<const std::shared_ptr<Device>> devices() const { return devices_; }
+  Device* FindDevice(std::string_view name) const;
+
+  // The kernel of a stateful node, the same one for all graphs of the session.
+  absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernel(const Node& node,
+                                                         Device& device);
+
+ private:
+  const std::string handle_;
+  const std::vector<std::shared_ptr<Device>> devices_;
+  Mutex mu_;
+  absl::flat_hash_map<std::string, std::shared_ptr<Kernel>> kernels_
+      SLUICE_GUARDED_BY(mu_);
+};
+
+// A part of a step, split by device and compiled. Immutable.
+class SessionGraph : public RegisteredGraph {
+ public:
+  static absl::StatusOr<std::shared_ptr<SessionGraph>> Create(
+      const RegisterGraphRequest& request,
+      std::shared_ptr<WorkerSession> session);
+
+  struct DevicePart {
+    std::unique_ptr<Graph> own_graph;  // Null when the part is the whole graph.
+    std::vector<std::shared_ptr<Kernel>> kernels;
+    std::unique_ptr<Executor> executor;
+  };
+  std::span<const DevicePart> parts() const { return parts_; }
+  // Whether tensors change hands: between tasks or between devices.
+  bool has_transfers() const { return has_transfers_; }
+  WorkerSession& session() const { return *session_; }
+  const std::vector<std::string>& feeds() const { return feeds_; }
+  const std::vector<std::string>& fetches() const { return fetches_; }
+
+ private:
+  absl::Status AddPart(const Graph& graph, Device& device, DevicePart* part);
+
+  std::shared_ptr<const Graph> graph_;
+  std::shared_ptr<WorkerSession> session_;
+  std::vector<DevicePart> parts_;
+  std::vector<std::string> feeds_, fetches_;
+  bool has_transfers_ = false;
+};
+
+}  // namespace sluice

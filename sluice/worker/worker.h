@@ -1,0 +1,67 @@
+// Worker: one task's runtime — its devices, sessions, registered graphs, and
+// the tensors of running steps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/worker/worker_interface.h"
+
+namespace sluice {
+
+// Wraps a step's local table into a rendezvous that also reaches other tasks.
+using RendezvousFactory = std::function<std::shared_ptr<Rendezvous>(
+    int64_t step_id, std::shared_ptr<LocalRendezvous> local)>;
+
+// Thread-safe.
+class Worker : public WorkerInterface,
+               public std::enable_shared_from_this<Worker> {
+ public:
+  // A worker named `task` ("/job:ps/replica:0/task:0") with this many CPUs.
+  static std::shared_ptr<Worker> Create(const DeviceName& task, int num_cpus);
+  ~Worker() override;
+
+  const DeviceName& task() const;
+  std::vector<DeviceInfo> devices() const;
+  // nullptr if it has none of this full name.
+  Device* FindDevice(std::string_view full_name) const;
+
+  // Before the first step, by whoever connects the worker to others.
+  void set_rendezvous_factory(RendezvousFactory factory);
+
+  void GetStatus(bool wait, Cancellation* cancellation,
+                 StatusDone done) override;
+  void CreateSession(const std::string& handle, bool isolated,
+                     Done done) override;
+  void DeleteSession(const std::string& handle, Done done) override;
+  void RegisterGraph(RegisterGraphRequest request, RegisterDone done) override;
+  void RunGraph(const RunGraphRequest& request, Done done) override;
+  void CleanupGraph(int64_t step_id, Done done) override;
+  void CleanupAll(std::vector<std::string> containers, Done done) override;
+
+  // A peer asks for a tensor of a step. It may come before the step's RunGraph.
+  void RecvTensor(int64_t step_id, const std::string& key,
+                  Rendezvous::RecvDone done);
+  // Ends what others of a cancelled step wait for here.
+  void AbortStep(int64_t step_id, const absl::Status& status);
+
+  // Names of the graph's client-terminated receives and sends, in node order,
+  // for masters that do not tell.
+  static void ListClientEdges(const Graph& graph,
+                              std::vector<std::string>* feeds,
+                              std::vector<std::string>* fetches);
+
+  // Sessions and steps now known, for `sluice status`.
+  int num_sessions() const;
+  int num_steps() const;
+
+ private:
+  struct State;
+  explicit Worker(std::unique_ptr<State> state);
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice
