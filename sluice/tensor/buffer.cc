@@ -88,9 +88,11 @@ struct BufferPool {
 
   Buffer* FromSystem(int size_class) {
     system_allocations.fetch_add(1, std::memory_order_relaxed);
-    void* block =
-        std::aligned_alloc(kBufferAlignment, ClassBytes(size_class));
-    if (block == nullptr) return nullptr;
+    // Not aligned_alloc, which wants sizes that are multiples of the alignment.
+    void* block = nullptr;
+    if (posix_memalign(&block, kBufferAlignment, ClassBytes(size_class)) != 0) {
+      return nullptr;
+    }
     Buffer* buffer = new (block) Buffer;
     buffer->size_class_ = static_cast<uint16_t>(size_class);
     buffer->data_ = static_cast<char*>(block) + kBufferAlignment;
