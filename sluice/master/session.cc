@@ -105,8 +105,6 @@ struct MasterStep {
   MasterSession::Done done;
   RunMetadata* metadata = nullptr;
   std::unique_ptr<StepStatsCollector> stats;
-  Cancellation* outer = nullptr;
-  Cancellation::Token outer_token = Cancellation::kNone;
   // One per part: a worker cancels its own when a node fails.
   std::unique_ptr<Cancellation[]> cancellations;
   std::atomic<int> left{0};
@@ -323,8 +321,8 @@ void AddError(const absl::Status& status, absl::Status* combined) {
 
 }  // namespace
 
-void MasterSession::Run(std::shared_ptr<const StepPlan> plan,
-                        const RunArgs& args, Done done) {
+int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
+                           const RunArgs& args, Done done) {
   auto owned = std::make_shared<MasterStep>();
   MasterStep* step = owned.get();
   step->session = shared_from_this();
@@ -348,18 +346,11 @@ void MasterSession::Run(std::shared_ptr<const StepPlan> plan,
   }
   if (!refused.ok()) {
     step->done(refused);
-    return;
-  }
-  if (args.cancellation != nullptr) {
-    step->outer = args.cancellation;
-    step->outer_token = args.cancellation->Register(
-        [owned, outer = args.cancellation] { owned->Cancel(outer->status()); });
-    if (step->outer_token == Cancellation::kNone) {
-      step->Cancel(args.cancellation->status());
-    }
+    return step->id;
   }
   step->left.store(static_cast<int>(num_parts), std::memory_order_relaxed);
   const std::shared_ptr<const StepPlan> keep = step->plan;
+  const int64_t id = step->id;
   for (size_t i = 0; i < num_parts; ++i) {
     const StepPlan::TaskPart& part = keep->parts[i];
     RunGraphRequest request;
@@ -392,12 +383,21 @@ void MasterSession::Run(std::shared_ptr<const StepPlan> plan,
     });
   }
   if (num_parts == 0) FinishStep(step);
+  return id;
+}
+
+void MasterSession::CancelStep(int64_t step_id, const absl::Status& why) {
+  std::shared_ptr<MasterStep> step;
+  {
+    MutexLock lock(state_->mu);
+    for (const auto& running : state_->running) {
+      if (running->id == step_id) step = running;
+    }
+  }
+  if (step != nullptr) step->Cancel(why);
 }
 
 void MasterSession::FinishStep(MasterStep* step) {
-  if (step->outer_token != Cancellation::kNone) {
-    step->outer->Deregister(step->outer_token);
-  }
   const std::shared_ptr<MasterSession> self = std::move(step->session);
   const std::shared_ptr<const StepPlan> plan = step->plan;
   const bool several = plan->parts.size() > 1;

@@ -64,13 +64,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     std::span<Tensor> fetches;      // Filled before done.
     RunOptions options;
     RunMetadata* metadata = nullptr;
-    // Ends the step early; may be null. Outlives the step.
-    Cancellation* cancellation = nullptr;
   };
   // Runs one step. `done` is called exactly once, before Run returns if nothing
-  // had to be waited for. Never blocks.
-  void Run(std::shared_ptr<const StepPlan> plan, const RunArgs& args,
-           Done done);
+  // had to be waited for. Never blocks. Returns the step's id.
+  int64_t Run(std::shared_ptr<const StepPlan> plan, const RunArgs& args,
+              Done done);
+  // Ends a step early; its `done` gets `why`. Nothing happens if it is over.
+  void CancelStep(int64_t step_id, const absl::Status& why);
 
   // No new steps; running ones are cancelled with `why` and waited for (by
   // callback), then the worker sessions go.

@@ -1,0 +1,236 @@
+#include "sluice/master/master.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/status.h"
+#include "sluice/worker/worker.h"
+
+namespace sluice {
+
+struct Master::State {
+  MasterEnv env;
+  SessionOptions defaults;
+  mutable Mutex mu;
+  absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions
+      SLUICE_GUARDED_BY(mu);
+};
+
+Master::Master(MasterEnv env, SessionOptions defaults)
+    : state_(std::make_unique<State>()) {
+  state_->env = std::move(env);
+  state_->defaults = std::move(defaults);
+}
+
+Master::~Master() {
+  absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions;
+  {
+    MutexLock lock(state_->mu);
+    sessions.swap(state_->sessions);
+  }
+  for (auto& [handle, session] : sessions) {
+    session->Close(Cancelled("The server was stopped."), [](absl::Status) {});
+  }
+}
+
+const MasterEnv& Master::env() const { return state_->env; }
+
+int Master::num_sessions() const {
+  MutexLock lock(state_->mu);
+  return static_cast<int>(state_->sessions.size());
+}
+
+namespace {
+
+// Whatever the server was told to do, its sessions do.
+SessionOptions Merged(const SessionOptions& server, SessionOptions client) {
+  client.allow_soft_placement |= server.allow_soft_placement;
+  client.log_device_placement |= server.log_device_placement;
+  client.isolate_session_state |= server.isolate_session_state;
+  client.device_filters.insert(client.device_filters.end(),
+                               server.device_filters.begin(),
+                               server.device_filters.end());
+  if (server.operation_timeout_ms > 0) {
+    client.operation_timeout_ms = server.operation_timeout_ms;
+  }
+  return client;
+}
+
+}  // namespace
+
+void Master::CreateSession(SessionOptions options,
+                           std::shared_ptr<Cancellation> cancellation,
+                           MasterSession::CreateDone done) {
+  MasterSession::Create(
+      state_->env, Merged(state_->defaults, std::move(options)),
+      std::move(cancellation),
+      [this, done = std::move(done)](
+          absl::StatusOr<std::shared_ptr<MasterSession>> session) mutable {
+        if (session.ok()) {
+          MutexLock lock(state_->mu);
+          state_->sessions[(*session)->handle()] = *session;
+        }
+        done(std::move(session));
+      });
+}
+
+absl::StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(
+    std::string_view handle) {
+  MutexLock lock(state_->mu);
+  auto it = state_->sessions.find(ToAbsl(handle));
+  if (it == state_->sessions.end()) {
+    return Aborted("Session ", handle, " is not found.");
+  }
+  return it->second;
+}
+
+void Master::CloseSession(std::string_view handle, const absl::Status& why,
+                          MasterSession::Done done) {
+  std::shared_ptr<MasterSession> session;
+  {
+    MutexLock lock(state_->mu);
+    auto it = state_->sessions.find(ToAbsl(handle));
+    if (it != state_->sessions.end()) {
+      session = std::move(it->second);
+      state_->sessions.erase(it);
+    }
+  }
+  if (session == nullptr) {
+    done(Aborted("Session ", handle,
+                 " is not found. Possibly, this master has restarted."));
+    return;
+  }
+  session->Close(why, std::move(done));
+}
+
+namespace {
+
+// Counts calls down and reports the first error after the last one.
+struct Gather {
+  explicit Gather(size_t calls) : left(calls) {}
+  Mutex mu;
+  size_t left SLUICE_GUARDED_BY(mu);
+  absl::Status status SLUICE_GUARDED_BY(mu);
+  std::vector<DeviceInfo> devices SLUICE_GUARDED_BY(mu);
+
+  // True for the last one.
+  bool Add(const absl::Status& s) {
+    MutexLock lock(mu);
+    if (status.ok()) status = s;
+    return --left == 0;
+  }
+};
+
+}  // namespace
+
+void Master::Reset(std::vector<std::string> containers,
+                   MasterSession::Done done) {
+  absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions;
+  {
+    MutexLock lock(state_->mu);
+    sessions.swap(state_->sessions);
+  }
+  for (auto& [handle, session] : sessions) {
+    session->Close(ClosedByClient(), [](absl::Status) {});
+  }
+  const std::vector<std::string> tasks = state_->env.workers->Tasks();
+  auto gather = std::make_shared<Gather>(tasks.size());
+  auto callback = std::make_shared<MasterSession::Done>(std::move(done));
+  for (const std::string& task : tasks) {
+    state_->env.workers->Find(task)->CleanupAll(
+        containers, [gather, callback](absl::Status status) {
+          if (!gather->Add(status)) return;
+          MutexLock lock(gather->mu);
+          (*callback)(gather->status);
+        });
+  }
+}
+
+void Master::ListDevices(WorkerInterface::StatusDone done) {
+  const std::vector<std::string> tasks = state_->env.workers->Tasks();
+  auto gather = std::make_shared<Gather>(tasks.size());
+  auto callback =
+      std::make_shared<WorkerInterface::StatusDone>(std::move(done));
+  for (const std::string& task : tasks) {
+    state_->env.workers->Find(task)->GetStatus(
+        /*wait=*/false, nullptr,
+        [gather, callback](absl::StatusOr<std::vector<DeviceInfo>> devices) {
+          if (devices.ok()) {
+            MutexLock lock(gather->mu);
+            gather->devices.insert(gather->devices.end(), devices->begin(),
+                                   devices->end());
+          }
+          // A task that is not there has no devices to list.
+          if (!gather->Add(absl::OkStatus())) return;
+          std::vector<DeviceInfo> all;
+          {
+            MutexLock lock(gather->mu);
+            all = std::move(gather->devices);
+          }
+          (*callback)(std::move(all));
+        });
+  }
+}
+
+namespace {
+
+struct LocalMasters {
+  Mutex mu;
+  absl::flat_hash_map<std::string, std::weak_ptr<Master>> by_target
+      SLUICE_GUARDED_BY(mu);
+};
+LocalMasters& TheLocalMasters() {
+  static LocalMasters* masters = new LocalMasters;
+  return *masters;
+}
+
+}  // namespace
+
+void AddLocalMaster(const std::string& target, std::weak_ptr<Master> master) {
+  MutexLock lock(TheLocalMasters().mu);
+  TheLocalMasters().by_target[target] = std::move(master);
+}
+
+std::shared_ptr<Master> FindLocalMaster(const std::string& target) {
+  MutexLock lock(TheLocalMasters().mu);
+  auto it = TheLocalMasters().by_target.find(target);
+  return it == TheLocalMasters().by_target.end() ? nullptr : it->second.lock();
+}
+
+void RemoveLocalMaster(const std::string& target) {
+  MutexLock lock(TheLocalMasters().mu);
+  TheLocalMasters().by_target.erase(target);
+}
+
+namespace {
+
+// The one worker of a session without a cluster.
+class OneWorker : public WorkerCache {
+ public:
+  explicit OneWorker(std::shared_ptr<Worker> worker)
+      : worker_(std::move(worker)), task_(worker_->task().ToString()) {}
+  std::vector<std::string> Tasks() const override { return {task_}; }
+  std::shared_ptr<WorkerInterface> Find(std::string_view task) override {
+    return task == task_ ? worker_ : nullptr;
+  }
+
+ private:
+  const std::shared_ptr<Worker> worker_;
+  const std::string task_;
+};
+
+}  // namespace
+
+std::shared_ptr<Master> MakePrivateMaster(const SessionOptions& options) {
+  DeviceName task;
+  task.job = "localhost";
+  task.replica = 0;
+  task.task = 0;
+  MasterEnv env;
+  env.workers =
+      std::make_shared<OneWorker>(Worker::Create(task, options.num_cpus));
+  env.own_task = task.ToString();
+  env.name_tasks = false;
+  return std::make_shared<Master>(std::move(env), SessionOptions());
+}
+
+}  // namespace sluice

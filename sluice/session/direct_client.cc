@@ -1,0 +1,222 @@
+// Sessions whose master lives in this process: nothing is serialised, and a step
+// that has nothing to wait for runs on the caller's thread.
+#include <chrono>
+
+#include "absl/container/flat_hash_set.h"
+#include "sluice/base/mutex.h"
+#include "sluice/base/status.h"
+#include "sluice/session/session_client.h"
+
+namespace sluice {
+namespace {
+
+// Waits for one result that may come on another thread.
+class Waiter {
+ public:
+  void Finish(absl::Status status) {
+    MutexLock lock(mu_);
+    status_ = std::move(status);
+    finished_ = true;
+    changed_.NotifyAll();
+  }
+  // False when `deadline` passed first.
+  bool WaitUntil(std::optional<SteadyTime> deadline) {
+    MutexLock lock(mu_);
+    while (!finished_) {
+      if (!deadline) {
+        changed_.Wait(mu_);
+      } else if (!changed_.WaitUntil(mu_, *deadline)) {
+        return finished_;
+      }
+    }
+    return true;
+  }
+  absl::Status Take() {
+    MutexLock lock(mu_);
+    return std::move(status_);
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  bool finished_ SLUICE_GUARDED_BY(mu_) = false;
+  absl::Status status_ SLUICE_GUARDED_BY(mu_);
+};
+
+std::optional<SteadyTime> DeadlineIn(int64_t ms) {
+  if (ms <= 0) return std::nullopt;
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+}
+
+// Copies the nodes of `from` that `to` does not have yet. `to` is always a copy
+// of the first nodes of `from`, so ids agree.
+void CopyNewNodes(const Graph& from, Graph* to) {
+  const int first = to->num_nodes();
+  for (int id = first; id < from.num_nodes(); ++id) {
+    to->CopyNode(*from.node(id), from.node(id)->name());
+  }
+  for (int id = first; id < from.num_nodes(); ++id) {
+    const Node& node = *from.node(id);
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Output input = node.input(i);
+      if (input) to->Connect({to->node(input.node->id()), input.index}, to->node(id), i);
+    }
+    for (const Node* control : node.control_inputs()) {
+      to->AddControlEdge(to->node(control->id()), to->node(id));
+    }
+  }
+}
+
+class DirectClient : public SessionClient {
+ public:
+  DirectClient(std::shared_ptr<Master> master, const SessionConfig& config)
+      : master_(std::move(master)), options_(config.options) {}
+
+  absl::Status Sync(const Graph& graph) override {
+    if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open());
+    if (sent_ == graph.num_nodes()) return absl::OkStatus();
+    SLUICE_RETURN_IF_ERROR(session_->Extend([&](Graph& copy) {
+      CopyNewNodes(graph, &copy);
+      return absl::OkStatus();
+    }));
+    sent_ = graph.num_nodes();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
+      const StepSignature& signature) override;
+
+  absl::StatusOr<std::vector<DeviceInfo>> ListDevices() override {
+    return std::vector<DeviceInfo>(session_->devices().begin(),
+                                   session_->devices().end());
+  }
+
+  absl::Status Close() override {
+    if (session_ == nullptr) return absl::OkStatus();
+    Waiter waiter;
+    master_->CloseSession(session_->handle(), ClosedByClient(),
+                          [&](absl::Status s) { waiter.Finish(std::move(s)); });
+    waiter.WaitUntil(std::nullopt);
+    const absl::Status status = waiter.Take();
+    // Closed by someone else (Reset): fine.
+    return absl::IsAborted(status) ? absl::OkStatus() : status;
+  }
+
+  void Interrupt() override {
+    std::shared_ptr<Cancellation> opening;
+    absl::flat_hash_set<int64_t> steps;
+    {
+      MutexLock lock(mu_);
+      opening = opening_;
+      steps = blocked_;
+    }
+    if (opening != nullptr) opening->Cancel(Cancelled("Interrupted"));
+    for (int64_t id : steps) {
+      session_->CancelStep(id, Cancelled("Interrupted"));
+    }
+  }
+
+  absl::Status RunPlan(const std::shared_ptr<const StepPlan>& plan,
+                       std::span<const Tensor> feeds, std::span<Tensor> fetches,
+                       const RunOptions& options, RunMetadata* metadata) {
+    // Set on this thread when the step ends before Run returns, which is the
+    // common case and then needs no lock.
+    struct Inline {
+      std::atomic<int> state{0};  // 1: ended before Run returned, 2: returned.
+      absl::Status status;
+      Waiter waiter;
+    } wait;
+    MasterSession::RunArgs args;
+    args.feeds = feeds;
+    args.fetches = fetches;
+    args.options = options;
+    args.metadata = metadata;
+    const int64_t id = session_->Run(plan, args, [&wait](absl::Status s) {
+      wait.status = std::move(s);
+      if (wait.state.exchange(1, std::memory_order_acq_rel) == 2) {
+        wait.waiter.Finish(absl::OkStatus());
+      }
+    });
+    if (wait.state.exchange(2, std::memory_order_acq_rel) == 1) {
+      return std::move(wait.status);
+    }
+    {
+      MutexLock lock(mu_);
+      blocked_.insert(id);
+    }
+    const int64_t limit = options.timeout_ms > 0 ? options.timeout_ms
+                                                 : options_.operation_timeout_ms;
+    if (!wait.waiter.WaitUntil(DeadlineIn(limit))) {
+      session_->CancelStep(id, DeadlineExceeded("Timed out waiting for notification"));
+      // The step's tensors are the caller's: wait until nobody uses them.
+      wait.waiter.WaitUntil(std::nullopt);
+    }
+    MutexLock lock(mu_);
+    blocked_.erase(id);
+    return std::move(wait.status);
+  }
+
+ private:
+  absl::Status Open() {
+    auto opening = std::make_shared<Cancellation>();
+    {
+      MutexLock lock(mu_);
+      opening_ = opening;
+    }
+    Waiter waiter;
+    std::shared_ptr<MasterSession> session;
+    master_->CreateSession(
+        options_, opening,
+        [&](absl::StatusOr<std::shared_ptr<MasterSession>> made) {
+          if (made.ok()) session = *made;
+          waiter.Finish(made.status());
+        });
+    if (!waiter.WaitUntil(DeadlineIn(options_.operation_timeout_ms))) {
+      opening->Cancel(DeadlineExceeded("Operation timed out."));
+      waiter.WaitUntil(std::nullopt);
+    }
+    MutexLock lock(mu_);
+    opening_ = nullptr;
+    SLUICE_RETURN_IF_ERROR(waiter.Take());
+    session_ = std::move(session);
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<Master> master_;
+  const SessionOptions options_;
+  std::shared_ptr<MasterSession> session_;  // Set once, by the first Sync.
+  int sent_ = 0;
+  Mutex mu_;
+  std::shared_ptr<Cancellation> opening_ SLUICE_GUARDED_BY(mu_);
+  absl::flat_hash_set<int64_t> blocked_ SLUICE_GUARDED_BY(mu_);
+};
+
+class DirectStep : public PreparedStep {
+ public:
+  DirectStep(DirectClient& client, std::shared_ptr<const StepPlan> plan)
+      : client_(client), plan_(std::move(plan)) {}
+  absl::Status Run(std::span<const Tensor> feeds, std::span<Tensor> fetches,
+                   const RunOptions& options, RunMetadata* metadata) override {
+    return client_.RunPlan(plan_, feeds, fetches, options, metadata);
+  }
+
+ private:
+  DirectClient& client_;
+  const std::shared_ptr<const StepPlan> plan_;
+};
+
+absl::StatusOr<std::shared_ptr<PreparedStep>> DirectClient::Prepare(
+    const StepSignature& signature) {
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<const StepPlan> plan,
+                          session_->Plan(signature));
+  return std::make_shared<DirectStep>(*this, std::move(plan));
+}
+
+}  // namespace
+
+std::unique_ptr<SessionClient> MakeDirectClient(std::shared_ptr<Master> master,
+                                                const SessionConfig& config) {
+  return std::make_unique<DirectClient>(std::move(master), config);
+}
+
+}  // namespace sluice

@@ -1,0 +1,152 @@
+#include "sluice/session/session.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "sluice/base/mutex.h"
+#include "sluice/base/status.h"
+#include "sluice/session/session_client.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kGrpcPrefix[] = "grpc://";
+
+// What a Run call asks for, by identity: nodes are append-only, so pointers
+// never come to mean something else.
+using RunKey = absl::InlinedVector<uintptr_t, 16>;
+
+void Append(Output output, RunKey* key) {
+  key->push_back(reinterpret_cast<uintptr_t>(output.node));
+  key->push_back(output.index);
+}
+
+RunKey KeyOf(const std::vector<Session::Feed>& feeds,
+             const std::vector<Output>& fetches,
+             const std::vector<Node*>& targets) {
+  RunKey key;
+  for (const auto& [output, tensor] : feeds) Append(output, &key);
+  key.push_back(0);
+  for (const Output& fetch : fetches) Append(fetch, &key);
+  key.push_back(0);
+  for (const Node* node : targets) {
+    key.push_back(reinterpret_cast<uintptr_t>(node));
+  }
+  return key;
+}
+
+}  // namespace
+
+struct Session::State {
+  SessionConfig config;
+  Graph* graph;
+  std::unique_ptr<SessionClient> client;
+
+  Mutex mu;
+  bool closed SLUICE_GUARDED_BY(mu) = false;
+  absl::flat_hash_map<RunKey, std::shared_ptr<PreparedStep>> steps
+      SLUICE_GUARDED_BY(mu);
+};
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Session::~Session() { Close().IgnoreError(); /* Nobody is left to tell. */ }
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
+                                                         Graph& graph) {
+  auto state = std::make_unique<State>();
+  state->config = config;
+  state->graph = &graph;
+  if (config.target.empty()) {
+    state->client =
+        MakeDirectClient(MakePrivateMaster(config.options), config);
+  } else if (auto local = FindLocalMaster(config.target)) {
+    state->client = MakeDirectClient(std::move(local), config);
+  } else if (config.target.starts_with(kGrpcPrefix)) {
+    SLUICE_ASSIGN_OR_RETURN(state->client, MakeRemoteClient(config));
+  } else {
+    return NotFound(
+        "No session factory registered for the given session options: {target: "
+        "\"", config.target,
+        "\" config: } Registered factories are {DIRECT_SESSION, GRPC_SESSION}.");
+  }
+  return std::unique_ptr<Session>(new Session(std::move(state)));
+}
+
+absl::StatusOr<std::shared_ptr<PreparedStep>> Session::Prepare(
+    const StepSignature& signature) {
+  MutexLock lock(state_->mu);
+  if (state_->closed) return FailedPrecondition("Attempted to use a closed Session.");
+  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
+  return state_->client->Prepare(signature);
+}
+
+absl::Status Session::Run(const std::vector<Feed>& feeds,
+                          const std::vector<Output>& fetches,
+                          const std::vector<Node*>& targets,
+                          std::vector<Tensor>* fetched) {
+  return Run(feeds, fetches, targets, RunOptions(), fetched, nullptr);
+}
+
+absl::Status Session::Run(const std::vector<Feed>& feeds,
+                          const std::vector<Output>& fetches,
+                          const std::vector<Node*>& targets,
+                          const RunOptions& options,
+                          std::vector<Tensor>* fetched, RunMetadata* metadata) {
+  const RunKey key = KeyOf(feeds, fetches, targets);
+  std::shared_ptr<PreparedStep> step;
+  {
+    MutexLock lock(state_->mu);
+    if (state_->closed) {
+      return FailedPrecondition("Attempted to use a closed Session.");
+    }
+    if (auto it = state_->steps.find(key); it != state_->steps.end()) {
+      step = it->second;
+    }
+  }
+  if (step == nullptr) {
+    StepSignature signature;
+    for (const auto& [output, tensor] : feeds) {
+      if (!output) return InvalidArgument("A feed names no tensor");
+      signature.feeds.push_back(TensorName(output));
+    }
+    for (const Output& fetch : fetches) {
+      if (!fetch) return InvalidArgument("A fetch names no tensor");
+      signature.fetches.push_back(TensorName(fetch));
+    }
+    for (const Node* node : targets) {
+      if (node == nullptr) return InvalidArgument("A target names no node");
+      signature.targets.push_back(node->name());
+    }
+    SLUICE_ASSIGN_OR_RETURN(step, Prepare(signature));
+    MutexLock lock(state_->mu);
+    state_->steps.emplace(key, step);
+  }
+  absl::InlinedVector<Tensor, 4> values;
+  for (const auto& [output, tensor] : feeds) values.push_back(tensor);
+  std::vector<Tensor> unused;
+  std::vector<Tensor>& results = fetched != nullptr ? *fetched : unused;
+  results.clear();
+  results.resize(fetches.size());
+  return step->Run({values.data(), values.size()}, results, options, metadata);
+}
+
+absl::StatusOr<std::vector<DeviceInfo>> Session::ListDevices() {
+  MutexLock lock(state_->mu);
+  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
+  return state_->client->ListDevices();
+}
+
+absl::Status Session::Close() {
+  {
+    MutexLock lock(state_->mu);
+    if (state_->closed) return absl::OkStatus();
+    state_->closed = true;
+  }
+  return state_->client->Close();
+}
+
+void Session::Interrupt() { state_->client->Interrupt(); }
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+// Session: runs steps of a graph, in this process or on a server.
+//
+//   Graph graph;
+//   Scope scope(graph);
+//   Output y = …;
+//   auto session = Session::Create({}, graph);
+//   std::vector<Tensor> out;
+//   absl::Status status = (*session)->Run({{x, value}}, {y}, {}, &out);
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/graph/graph.h"
+#include "sluice/master/options.h"
+#include "sluice/passes/step_graph.h"
+
+namespace sluice {
+
+struct SessionConfig {
+  // "" runs in this process with devices of its own; "grpc://host:port" on the
+  // master there (directly, if that server lives in this process).
+  std::string target;
+  SessionOptions options;
+  // A serialized ConfigProto to send to a remote master in place of `options`.
+  std::string config_proto;
+};
+
+// A kind of step, prepared once. Thread-safe; the session outlives it.
+class PreparedStep {
+ public:
+  virtual ~PreparedStep() = default;
+  // Feeds and fetches in the order of the signature. `fetches` has one element
+  // per fetch. `metadata` may be null.
+  virtual absl::Status Run(std::span<const Tensor> feeds,
+                           std::span<Tensor> fetches,
+                           const RunOptions& options,
+                           RunMetadata* metadata) = 0;
+};
+
+// Thread-safe: many threads may run steps at once. The graph may grow between
+// runs; whoever grows it while others run must lock (the Python front end does).
+class Session {
+ public:
+  using Feed = std::pair<Output, Tensor>;
+
+  // `graph` must outlive the session. No connection is made before the first
+  // step, so a client may start before its master.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(SessionConfig config,
+                                                         Graph& graph);
+  // Closes without waiting for steps of other threads.
+  ~Session();
+
+  // Runs what `fetches` and `targets` need. `fetched` (may be null) gets one
+  // tensor per fetch.
+  absl::Status Run(const std::vector<Feed>& feeds,
+                   const std::vector<Output>& fetches,
+                   const std::vector<Node*>& targets,
+                   std::vector<Tensor>* fetched);
+  absl::Status Run(const std::vector<Feed>& feeds,
+                   const std::vector<Output>& fetches,
+                   const std::vector<Node*>& targets, const RunOptions& options,
+                   std::vector<Tensor>* fetched, RunMetadata* metadata);
+  // Prepares a step; sends new nodes of the graph first. A prepared step stays
+  // valid when the graph grows.
+  absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
+      const StepSignature& signature);
+
+  absl::StatusOr<std::vector<DeviceInfo>> ListDevices();
+
+  // Ends running steps with CANCELLED; later calls fail. Idempotent.
+  absl::Status Close();
+
+  // Ends whatever Run of this session blocks in, from another thread (Ctrl-C).
+  void Interrupt();
+
+  // Closes all sessions of the master at `target` and clears containers.
+  static absl::Status Reset(const std::string& target,
+                            const std::vector<std::string>& containers,
+                            const SessionOptions& options);
+
+ private:
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,35 @@
+// How a Session talks to its master: directly, or through the network. Private
+// to session/.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/master/master.h"
+#include "sluice/session/session.h"
+
+namespace sluice {
+
+// Thread-safe, but for Sync, which the session calls under its lock.
+class SessionClient {
+ public:
+  virtual ~SessionClient() = default;
+  // Opens the session at first and sends the nodes the master does not know.
+  virtual absl::Status Sync(const Graph& graph) = 0;
+  virtual absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
+      const StepSignature& signature) = 0;
+  virtual absl::StatusOr<std::vector<DeviceInfo>> ListDevices() = 0;
+  virtual absl::Status Close() = 0;
+  virtual void Interrupt() = 0;
+};
+
+// For a master of this process; the client keeps it alive.
+std::unique_ptr<SessionClient> MakeDirectClient(std::shared_ptr<Master> master,
+                                                const SessionConfig& config);
+// For a master in another process.
+absl::StatusOr<std::unique_ptr<SessionClient>> MakeRemoteClient(
+    const SessionConfig& config);
+
+}  // namespace sluice
