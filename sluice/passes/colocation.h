@@ -1,0 +1,47 @@
+// ColocationGroups: nodes that must stand together, as disjoint sets. Each set
+// knows what device its members ask for and which device types can run all of
+// them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "sluice/graph/device_name.h"
+#include "sluice/graph/graph.h"
+
+namespace sluice {
+
+struct ColocationGroup {
+  int parent;  // Itself for the root of a set.
+  int rank = 0;
+  // Always consistent with each other; `requested` is the most specific.
+  DeviceName assigned;   // Of members that have a device already.
+  DeviceName resource;   // What members that hold state ask for.
+  DeviceName requested;  // What any member asks for.
+  // Types every member has a kernel for, best first.
+  std::vector<std::string> types;
+};
+
+// Thread-compatible. Members are node ids.
+class ColocationGroups {
+ public:
+  explicit ColocationGroups(int num_nodes);
+
+  ColocationGroup& of(int node) { return groups_[Find(node)]; }
+  int Find(int node);
+
+  // Unites two sets. With `allow_soft`, contradicting types and ids are dropped
+  // instead of failing; jobs, replicas and tasks never are.
+  absl::Status Unite(const Node& a, const Node& b, bool allow_soft);
+
+ private:
+  std::vector<ColocationGroup> groups_;
+};
+
+// Merges `from` into `into`. With `allow_soft`, a type or id they do not agree
+// on is dropped.
+absl::Status MergeDeviceNames(const DeviceName& from, bool allow_soft,
+                              DeviceName* into);
+
+}  // namespace sluice
