@@ -18,7 +18,7 @@ code_folders := $(wildcard sluice python tools examples bench tests cmake dashbo
 code_files = find $(code_folders) -name '*.h' -o -name '*.cc'
 
 .PHONY: help setup build test run bench format lint asan tsan fuzz interop \
-        rival clean layers pytest examples
+        rival clean layers pytest examples formatted tidy
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -95,11 +95,16 @@ format:  ## clang-format all C++ files in place
 	@tools/setup --with-clang
 	@$(code_files) | xargs -r clang-format-16 -i
 
-# clang-tidy runs as part of a clang build of its own, so that ninja knows what
-# a change touches; the thread-safety analysis comes with it.
-lint: layers  ## formatting, layers, clang-tidy, clang's thread-safety analysis
+lint: layers formatted tidy  ## formatting, layers, clang-tidy (-k lint: all of them)
+
+formatted: setup
 	@tools/setup --with-clang
 	@$(code_files) | xargs -r clang-format-16 --dry-run --Werror
+
+# clang-tidy runs as part of a clang build of its own, so that ninja knows what
+# a change touches; clang's thread-safety analysis comes with it.
+tidy: setup
+	@tools/setup --with-clang
 	@if [[ .clang-tidy -nt build-lint/.clang-tidy ]]; then rm -rf build-lint; fi
 	@cmake -S . -B build-lint $(cpp_only) $(clang) \
 	  -DCMAKE_CXX_CLANG_TIDY='clang-tidy-16;--quiet' $(CMAKE_ARGS)
