@@ -1,0 +1,19 @@
+// The extension behind the Python package: converts, gives up the GIL, calls,
+// and turns statuses into exceptions. Nothing is decided here.
+#include <pybind11/pybind11.h>
+
+#include "src/gradient_binding.h"
+#include "src/graph_binding.h"
+#include "src/session_binding.h"
+#include "src/status.h"
+#include "src/tensor_convert.h"
+
+PYBIND11_MODULE(_sluice, m) {
+  using namespace sluice::python;
+  BindStatus(m);
+  BindTensor(m);
+  BindGraph(m);
+  BindGradients(m);
+  BindSession(m);
+  BindFastRun(m);
+}

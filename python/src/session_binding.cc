@@ -1,0 +1,107 @@
+#include "src/session_binding.h"
+
+#include <pybind11/stl.h>
+
+#include "sluice/base/status.h"
+#include "sluice/proto/config.pb.h"
+#include "sluice/rpc/config.h"
+#include "src/status.h"
+#include "src/tensor_convert.h"
+
+namespace py = pybind11;
+
+namespace sluice::python {
+
+std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
+                                     const std::string& config) {
+  pb::ConfigProto proto;
+  if (!proto.ParseFromString(config)) {
+    throw StatusException(InvalidArgument("These bytes are no ConfigProto"));
+  }
+  SessionConfig session;
+  session.target = target;
+  session.options = SessionOptionsFromConfig(proto);
+  session.config_proto = config;
+  return Check(Session::Create(std::move(session), graph.graph));
+}
+
+namespace {
+
+py::object MetadataBytes(const RunMetadata& metadata) {
+  pb::RunMetadata proto;
+  RunMetadataToProto(metadata, &proto);
+  return py::bytes(proto.SerializeAsString());
+}
+
+// The slow way to run a prepared step: with options and metadata.
+py::tuple RunStep(PreparedStep& step, const std::vector<Tensor>& feeds,
+                  int num_fetches, const py::bytes& options, bool want_metadata) {
+  pb::RunOptions proto;
+  if (!proto.ParseFromString(std::string(options))) {
+    throw StatusException(InvalidArgument("These bytes are no RunOptions"));
+  }
+  RunMetadata metadata;
+  std::vector<Tensor> fetched(num_fetches);
+  absl::Status status;
+  {
+    py::gil_scoped_release release;
+    status = step.Run(feeds, fetched, RunOptionsFromProto(proto),
+                      want_metadata ? &metadata : nullptr);
+  }
+  Check(status);
+  py::list values;
+  for (Tensor& tensor : fetched) {
+    PyObject* value = ArrayFromTensor(std::move(tensor));
+    if (value == nullptr) throw py::error_already_set();
+    values.append(py::reinterpret_steal<py::object>(value));
+  }
+  return py::make_tuple(values, want_metadata ? MetadataBytes(metadata) : py::none());
+}
+
+}  // namespace
+
+void BindSession(py::module_& m) {
+  py::class_<StepSignature>(m, "StepSignature")
+      .def(py::init([](std::vector<std::string> feeds, std::vector<std::string> fetches,
+                       std::vector<std::string> targets) {
+        return StepSignature{std::move(feeds), std::move(fetches), std::move(targets)};
+      }));
+  py::class_<Session>(m, "Session")
+      .def("close", [](Session& s) {
+        absl::Status status;
+        {
+          py::gil_scoped_release release;
+          status = s.Close();
+        }
+        Check(status);
+      })
+      .def("interrupt", [](Session& s) { s.Interrupt(); })
+      .def("list_devices", [](Session& s) {
+        absl::StatusOr<std::vector<DeviceInfo>> devices = Internal("");
+        {
+          py::gil_scoped_release release;
+          devices = s.ListDevices();
+        }
+        py::list list;
+        for (const DeviceInfo& d : Check(std::move(devices))) {
+          list.append(py::make_tuple(d.text, *d.name.type, d.memory_limit, d.incarnation));
+        }
+        return list;
+      });
+  m.def("run_step", RunStep);
+  m.def("reset", [](const std::string& target, const std::vector<std::string>& containers,
+                    const py::bytes& config) {
+    pb::ConfigProto proto;
+    if (!proto.ParseFromString(std::string(config))) {
+      throw StatusException(InvalidArgument("These bytes are no ConfigProto"));
+    }
+    absl::Status status;
+    {
+      py::gil_scoped_release release;
+      status = Session::Reset(target, containers, SessionOptionsFromConfig(proto));
+    }
+    Check(status);
+  });
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,44 @@
+#include "src/status.h"
+
+namespace py = pybind11;
+
+namespace sluice::python {
+namespace {
+
+// Makes an exception of (code, message); set by sluice/errors.py. Never freed:
+// the interpreter may be gone by then.
+PyObject* error_factory = nullptr;
+
+}  // namespace
+
+void SetPythonError(const absl::Status& status) {
+  const std::string message(status.message());
+  if (error_factory == nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, message.c_str());
+    return;
+  }
+  // Messages may quote bytes of files or peers that are no UTF-8.
+  PyObject* text = PyUnicode_DecodeUTF8(message.data(), message.size(), "replace");
+  PyObject* error = PyObject_CallFunction(
+      error_factory, "iO", static_cast<int>(status.code()), text);
+  Py_XDECREF(text);
+  if (error == nullptr) return;  // The factory's own error stands.
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  Py_DECREF(error);
+}
+
+void BindStatus(py::module_& m) {
+  m.def("set_error_factory", [](py::object factory) {
+    Py_XDECREF(error_factory);
+    error_factory = factory.release().ptr();
+  });
+  py::register_exception_translator([](std::exception_ptr p) {
+    try {
+      if (p) std::rethrow_exception(p);
+    } catch (const StatusException& e) {
+      SetPythonError(e.status);
+    }
+  });
+}
+
+}  // namespace sluice::python
