@@ -29,6 +29,21 @@ absl::StatusOr<PlanCache::PlanPtr> PlanCache::FindOrBuild(
   return plan;
 }
 
+PlanCache::PlanPtr PlanCache::Find(const StepSignature& signature) {
+  std::shared_ptr<Entry> entry;
+  {
+    MutexLock lock(mu_);
+    auto it = entries_.find(signature);
+    if (it == entries_.end()) return nullptr;
+    ages_.splice(ages_.begin(), ages_, it->second->age);
+    entry = it->second;
+  }
+  if (!entry->mu.TryLock()) return nullptr;  // Being built.
+  PlanPtr plan = entry->plan;
+  entry->mu.Unlock();
+  return plan;
+}
+
 void PlanCache::Clear() {
   MutexLock lock(mu_);
   entries_.clear();

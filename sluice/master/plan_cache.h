@@ -32,6 +32,8 @@ class PlanCache {
   // that fails is reported to everyone who waits for it and is not remembered.
   absl::StatusOr<PlanPtr> FindOrBuild(const StepSignature& signature,
                                       Builder build);
+  // Only what is there; null otherwise.
+  PlanPtr Find(const StepSignature& signature);
   void Clear();
 
  private:

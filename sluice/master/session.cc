@@ -304,6 +304,11 @@ absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::Plan(
                                    [&] { return state_->MakePlan(signature); });
 }
 
+std::shared_ptr<const StepPlan> MasterSession::FindPlan(
+    const StepSignature& signature) {
+  return state_->plans.Find(signature);
+}
+
 namespace {
 
 absl::Status NameTask(const absl::Status& status, const std::string& task) {

@@ -59,6 +59,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   absl::StatusOr<std::shared_ptr<const StepPlan>> Plan(
       const StepSignature& signature);
 
+  // The same, or null if it would have to be made. Never blocks for long.
+  std::shared_ptr<const StepPlan> FindPlan(const StepSignature& signature);
+
   struct RunArgs {
     std::span<const Tensor> feeds;  // In signature order; valid until done.
     std::span<Tensor> fetches;      // Filled before done.

@@ -352,6 +352,8 @@ void Worker::ListClientEdges(const Graph& graph,
   }
 }
 
+void Worker::MarkNetworkThread() { sluice::MarkNetworkThread(); }
+
 int Worker::num_sessions() const {
   MutexLock lock(state_->mu);
   return static_cast<int>(state_->sessions.size());

@@ -54,6 +54,10 @@ class Worker : public WorkerInterface,
                               std::vector<std::string>* feeds,
                               std::vector<std::string>* fetches);
 
+  // Says that the calling thread polls the network: long work that becomes
+  // ready on it goes to the compute pool.
+  static void MarkNetworkThread();
+
   // Sessions and steps now known, for `sluice status`.
   int num_sessions() const;
   int num_steps() const;

@@ -1,0 +1,196 @@
+#include "sluice/rpc/generic_server.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <pthread.h>
+
+#include <thread>
+#include <vector>
+
+#include "sluice/base/mutex.h"
+#include "sluice/base/status.h"
+#include "sluice/rpc/byte_buffer.h"
+#include "sluice/worker/worker.h"
+
+namespace sluice {
+namespace {
+
+// What a completion queue gives back.
+struct Event {
+  virtual ~Event() = default;
+  virtual void Proceed(bool ok) = 0;
+};
+
+// Open calls waiting to be accepted per thread; more only smooths bursts.
+constexpr int kAccepting = 16;
+
+class Call : public ServerCall, public std::enable_shared_from_this<Call> {
+ public:
+  Call(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue,
+       const CallHandler* handler)
+      : service_(service), queue_(queue), handler_(handler), stream_(&context_) {}
+
+  // Asks for the next call; it keeps itself alive until it is over.
+  static void Accept(grpc::AsyncGenericService* service,
+                     grpc::ServerCompletionQueue* queue,
+                     const CallHandler* handler) {
+    auto call = std::make_shared<Call>(service, queue, handler);
+    call->self_ = call;
+    call->context_.AsyncNotifyWhenDone(&call->done_);
+    service->RequestCall(&call->context_, &call->stream_, queue, queue,
+                         &call->accepted_);
+  }
+
+  const std::string& path() const override { return context_.method(); }
+  grpc::ByteBuffer& request() override { return request_; }
+
+  void Reply(grpc::ByteBuffer response) override {
+    response_ = std::move(response);
+    stream_.WriteAndFinish(response_, grpc::WriteOptions(), grpc::Status::OK,
+                           &answered_);
+  }
+  void Fail(const absl::Status& status) override {
+    stream_.Finish(ToGrpc(status), &answered_);
+  }
+
+  void OnCancel(absl::AnyInvocable<void()> callback) override {
+    {
+      MutexLock lock(mu_);
+      if (!cancelled_) {
+        on_cancel_ = std::move(callback);
+        return;
+      }
+    }
+    callback();
+  }
+
+ private:
+  template <void (Call::*Step)(bool)>
+  struct StepEvent : Event {
+    explicit StepEvent(Call* c) : call(c) {}
+    void Proceed(bool ok) override { (call->*Step)(ok); }
+    Call* call;
+  };
+
+  void Accepted(bool ok) {
+    if (!ok) {  // The server shuts down; no done event follows.
+      self_ = nullptr;
+      return;
+    }
+    Accept(service_, queue_, handler_);
+    open_.store(2);  // The answer and the done event.
+    stream_.Read(&request_, &read_);
+  }
+  void Read(bool ok) {
+    if (!ok) {
+      Fail(Cancelled("The request did not arrive"));
+      return;
+    }
+    (*handler_)(shared_from_this());
+  }
+  void Answered(bool) { Release(); }
+  void Done(bool) {
+    absl::AnyInvocable<void()> callback;
+    {
+      MutexLock lock(mu_);
+      cancelled_ = context_.IsCancelled();
+      if (cancelled_) callback = std::move(on_cancel_);
+      on_cancel_ = nullptr;
+    }
+    if (callback) callback();
+    Release();
+  }
+  void Release() {
+    if (open_.fetch_sub(1) == 1) self_ = nullptr;
+  }
+
+  grpc::AsyncGenericService* const service_;
+  grpc::ServerCompletionQueue* const queue_;
+  const CallHandler* const handler_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_;
+  grpc::ByteBuffer request_, response_;
+  StepEvent<&Call::Accepted> accepted_{this};
+  StepEvent<&Call::Read> read_{this};
+  StepEvent<&Call::Answered> answered_{this};
+  StepEvent<&Call::Done> done_{this};
+  std::atomic<int> open_{0};
+  std::shared_ptr<Call> self_;
+  Mutex mu_;
+  bool cancelled_ SLUICE_GUARDED_BY(mu_) = false;
+  absl::AnyInvocable<void()> on_cancel_ SLUICE_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+struct GenericServer::State {
+  CallHandler handler;
+  grpc::AsyncGenericService service;
+  std::unique_ptr<grpc::Server> server;
+  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;
+  std::vector<std::thread> threads;
+  int port = 0;
+  std::once_flag shut_down;
+};
+
+GenericServer::GenericServer(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+GenericServer::~GenericServer() { Shutdown(); }
+int GenericServer::port() const { return state_->port; }
+
+absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
+    Options options) {
+  auto state = std::make_unique<State>();
+  state->handler = std::move(options.handler);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(),
+                           &state->port);
+  builder.SetMaxReceiveMessageSize(INT_MAX);
+  builder.SetMaxSendMessageSize(INT_MAX);
+  // A second server on the same port must fail, not share it.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Peers ping to notice a silent death; do not take that for abuse.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Calls may wait long to be accepted under load.
+  builder.AddChannelArgument("grpc.server_max_unrequested_time_in_server", 3600);
+  builder.RegisterAsyncGenericService(&state->service);
+  for (int i = 0; i < options.threads; ++i) {
+    state->queues.push_back(builder.AddCompletionQueue());
+  }
+  state->server = builder.BuildAndStart();
+  if (state->server == nullptr || state->port == 0) {
+    if (state->server != nullptr) state->server->Shutdown();
+    for (auto& queue : state->queues) {
+      queue->Shutdown();
+      void* tag;
+      bool ok;
+      while (queue->Next(&tag, &ok)) {
+      }
+    }
+    return Unknown("Could not start gRPC server");
+  }
+  for (auto& queue : state->queues) {
+    for (int i = 0; i < kAccepting; ++i) {
+      Call::Accept(&state->service, queue.get(), &state->handler);
+    }
+    state->threads.emplace_back([q = queue.get()] {
+      pthread_setname_np(pthread_self(), "sluice-serve");
+      Worker::MarkNetworkThread();
+      void* tag;
+      bool ok;
+      while (q->Next(&tag, &ok)) static_cast<Event*>(tag)->Proceed(ok);
+    });
+  }
+  return std::unique_ptr<GenericServer>(new GenericServer(std::move(state)));
+}
+
+void GenericServer::Shutdown() {
+  std::call_once(state_->shut_down, [this] {
+    // A deadline in the past cancels what is still open.
+    state_->server->Shutdown(std::chrono::system_clock::now());
+    for (auto& queue : state_->queues) queue->Shutdown();
+    for (std::thread& thread : state_->threads) thread.join();
+  });
+}
+
+}  // namespace sluice

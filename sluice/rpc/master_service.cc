@@ -1,0 +1,307 @@
+#include "absl/container/flat_hash_map.h"
+#include "sluice/base/blocking_pool.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/status.h"
+#include "sluice/graph/functions.h"
+#include "sluice/graph/graph_def.h"
+#include "sluice/proto/master.pb.h"
+#include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/config.h"
+#include "sluice/rpc/paths.h"
+#include "sluice/rpc/recent_ids.h"
+#include "sluice/rpc/services.h"
+#include "sluice/tensor/codec.h"
+
+namespace sluice {
+namespace {
+
+using CallPtr = std::shared_ptr<ServerCall>;
+
+void Answer(const CallPtr& call, const absl::Status& status,
+            const google::protobuf::MessageLite& response) {
+  if (status.ok()) {
+    call->Reply(ToByteBuffer(response));
+  } else {
+    call->Fail(status);
+  }
+}
+
+// Adds a client's nodes. A node that is there already came with an earlier call.
+absl::Status AddNodes(const pb::GraphDef& def, Graph* graph) {
+  for (const pb::NodeDef& node : def.node()) {
+    if (graph->FindNode(node.name()) != nullptr) {
+      return InvalidArgument(
+          "GraphDef argument to Extend includes node '", node.name(),
+          "', which was created by a previous call to Create or Extend in this "
+          "session.");
+    }
+  }
+  ImportOptions options;
+  options.extend = true;
+  options.validate_colocation = false;
+  return ImportGraphDef(def, options, graph);
+}
+
+class MasterService : public std::enable_shared_from_this<MasterService> {
+ public:
+  explicit MasterService(std::shared_ptr<Master> master)
+      : master_(std::move(master)) {}
+
+  bool Handle(CallPtr call) {
+    auto it = Table().find(call->path());
+    if (it == Table().end()) return false;
+    (this->*it->second)(std::move(call));
+    return true;
+  }
+
+ private:
+  using Method = void (MasterService::*)(CallPtr);
+
+  static const absl::flat_hash_map<std::string, Method>& Table() {
+    static const auto* table = new absl::flat_hash_map<std::string, Method>{
+        {paths::kCreateSession, &MasterService::CreateSession},
+        {paths::kExtendSession, &MasterService::ExtendSession},
+        {paths::kRunStep, &MasterService::RunStep},
+        {paths::kCloseSession, &MasterService::CloseSession},
+        {paths::kListDevices, &MasterService::ListDevices},
+        {paths::kReset, &MasterService::Reset},
+    };
+    return *table;
+  }
+
+  static bool Parse(const CallPtr& call, google::protobuf::MessageLite* request) {
+    if (FromByteBuffer(&call->request(), request)) return true;
+    call->Fail(InvalidArgument("The bytes sent to ", call->path(),
+                               " are no such request"));
+    return false;
+  }
+
+  void CreateSession(CallPtr call) {
+    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+      auto request = std::make_shared<pb::CreateSessionRequest>();
+      if (Parse(call, request.get())) self->Create(request, call);
+    });
+  }
+
+  void Create(const std::shared_ptr<pb::CreateSessionRequest>& request,
+              const CallPtr& call) {
+    if (absl::Status s = CheckRemoteConfig(request->config()); !s.ok()) {
+      call->Fail(s);
+      return;
+    }
+    auto cancellation = std::make_shared<Cancellation>();
+    call->OnCancel([cancellation] {
+      cancellation->Cancel(Cancelled("The client went away"));
+    });
+    master_->CreateSession(
+        SessionOptionsFromConfig(request->config()), cancellation,
+        [this, request, call](absl::StatusOr<std::shared_ptr<MasterSession>> session) {
+          if (!session.ok()) {
+            call->Fail(session.status());
+            return;
+          }
+          absl::Status added = (*session)->Extend(
+              [&](Graph& graph) { return AddNodes(request->graph_def(), &graph); });
+          if (!added.ok()) {
+            master_->CloseSession((*session)->handle(), added, [](absl::Status) {});
+            call->Fail(added);
+            return;
+          }
+          SLUICE_LOG(INFO) << "Start master session " << (*session)->handle()
+                           << " with config: " << request->config().ShortDebugString();
+          pb::CreateSessionResponse response;
+          response.set_session_handle((*session)->handle());
+          response.set_graph_version((*session)->graph_version());
+          call->Reply(ToByteBuffer(response));
+        });
+  }
+
+  void ExtendSession(CallPtr call) {
+    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+      pb::ExtendSessionRequest request;
+      if (!Parse(call, &request)) return;
+      pb::ExtendSessionResponse response;
+      Answer(call, self->Extend(request, &response), response);
+    });
+  }
+
+  absl::Status Extend(const pb::ExtendSessionRequest& request,
+                      pb::ExtendSessionResponse* response) {
+    SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
+                            master_->FindSession(request.session_handle()));
+    const int64_t version = session->graph_version();
+    if (version != request.current_graph_version()) {
+      return Aborted("Current version is ", version, " but caller expected ",
+                     request.current_graph_version(), ".");
+    }
+    SLUICE_RETURN_IF_ERROR(session->Extend(
+        [&](Graph& graph) { return AddNodes(request.graph_def(), &graph); }));
+    response->set_new_graph_version(session->graph_version());
+    return absl::OkStatus();
+  }
+
+  // A client's step.
+  struct Running {
+    CallPtr call;
+    pb::RunStepRequest request;
+    std::shared_ptr<MasterSession> session;
+    StepSignature signature;
+    std::vector<Tensor> feeds;
+    std::vector<Tensor> fetches;
+    RunMetadata metadata;
+  };
+
+  void RunStep(CallPtr call) {
+    auto run = std::make_shared<Running>();
+    run->call = call;
+    if (!Parse(call, &run->request)) return;
+    if (absl::Status status = Prepare(run.get()); !status.ok()) {
+      Finish(*run, status);
+      return;
+    }
+    // The first step of its kind waits for workers to register their parts.
+    if (auto plan = run->session->FindPlan(run->signature)) {
+      Run(run, std::move(plan));
+      return;
+    }
+    RunBlocking([self = shared_from_this(), run] {
+      auto plan = run->session->Plan(run->signature);
+      if (plan.ok()) {
+        self->Run(run, *std::move(plan));
+      } else {
+        Finish(*run, plan.status());
+      }
+    });
+  }
+
+  absl::Status Prepare(Running* run) {
+    pb::RunStepRequest& request = run->request;
+    SLUICE_ASSIGN_OR_RETURN(run->session,
+                            master_->FindSession(request.session_handle()));
+    if (!request.partial_run_handle().empty()) {
+      return InvalidArgument(
+          "Must run PartialRunSetup before performing partial runs");
+    }
+    if (!ids_.Add(request.request_id())) {
+      return Aborted("The same RunStep (Master) request was received twice. ",
+                     request.ShortDebugString());
+    }
+    for (pb::NamedTensorProto& feed : *request.mutable_feed()) {
+      run->signature.feeds.push_back(feed.name());
+      SLUICE_ASSIGN_OR_RETURN(Tensor value,
+                              TensorFromProto(std::move(*feed.mutable_tensor())));
+      run->feeds.push_back(std::move(value));
+    }
+    run->signature.fetches.assign(request.fetch().begin(), request.fetch().end());
+    run->signature.targets.assign(request.target().begin(), request.target().end());
+    run->fetches.resize(run->signature.fetches.size());
+    return absl::OkStatus();
+  }
+
+  void Run(std::shared_ptr<Running> run, std::shared_ptr<const StepPlan> plan) {
+    MasterSession::RunArgs args;
+    args.feeds = run->feeds;
+    args.fetches = run->fetches;
+    args.options = RunOptionsFromProto(run->request.options());
+    const bool wants_metadata =
+        args.options.trace || args.options.partition_graphs;
+    args.metadata = wants_metadata ? &run->metadata : nullptr;
+    MasterSession& session = *run->session;
+    const int64_t id = session.Run(std::move(plan), args, [run](absl::Status status) {
+      Finish(*run, status);
+    });
+    // When the answer is out already, this is never called.
+    run->call->OnCancel([session = run->session, id] {
+      SLUICE_LOG(INFO) << "Client requested cancellation for RunStep, cancelling "
+                          "worker operations.";
+      session->CancelStep(id, Cancelled("RunStep was cancelled by its client"));
+    });
+  }
+
+  static void Finish(Running& run, const absl::Status& status) {
+    if (!status.ok() && !run.request.store_errors_in_response_body()) {
+      run.call->Fail(status);
+      return;
+    }
+    pb::RunStepResponse response;
+    if (!status.ok()) {
+      response.set_status_code(static_cast<pb::error::Code>(status.code()));
+      response.set_status_error_message(std::string(status.message()));
+    } else {
+      for (size_t i = 0; i < run.fetches.size(); ++i) {
+        pb::NamedTensorProto* tensor = response.add_tensor();
+        tensor->set_name(run.signature.fetches[i]);
+        TensorToProto(run.fetches[i], tensor->mutable_tensor());
+      }
+      if (!run.metadata.step_stats.empty() ||
+          !run.metadata.partition_graphs.empty()) {
+        if (!run.request.options().output_partition_graphs()) {
+          run.metadata.partition_graphs.clear();
+        }
+        RunMetadataToProto(run.metadata, response.mutable_metadata());
+      }
+    }
+    run.call->Reply(ToByteBuffer(response));
+  }
+
+  void CloseSession(CallPtr call) {
+    pb::CloseSessionRequest request;
+    if (!Parse(call, &request)) return;
+    master_->CloseSession(request.session_handle(), ClosedByClient(),
+                          [call](absl::Status status) {
+                            Answer(call, status, pb::CloseSessionResponse());
+                          });
+  }
+
+  void ListDevices(CallPtr call) {
+    pb::ListDevicesRequest request;
+    if (!Parse(call, &request)) return;
+    if (!request.session_handle().empty()) {
+      auto session = master_->FindSession(request.session_handle());
+      if (!session.ok()) {
+        call->Fail(InvalidArgument("Session ", request.session_handle(),
+                                   " is not found. Possibly, this master has "
+                                   "restarted."));
+        return;
+      }
+      pb::ListDevicesResponse response;
+      for (const DeviceInfo& device : (*session)->devices()) {
+        DeviceToProto(device, response.add_local_device());
+      }
+      call->Reply(ToByteBuffer(response));
+      return;
+    }
+    master_->ListDevices([this, call](absl::StatusOr<std::vector<DeviceInfo>> devices) {
+      pb::ListDevicesResponse response;
+      if (devices.ok()) {
+        for (const DeviceInfo& device : *devices) {
+          const bool own = device.name.TaskName() == master_->env().own_task;
+          DeviceToProto(device, own ? response.add_local_device()
+                                    : response.add_remote_device());
+        }
+      }
+      Answer(call, devices.status(), response);
+    });
+  }
+
+  void Reset(CallPtr call) {
+    pb::ResetRequest request;
+    if (!Parse(call, &request)) return;
+    master_->Reset({request.container().begin(), request.container().end()},
+                   [call](absl::Status status) {
+                     Answer(call, status, pb::ResetResponse());
+                   });
+  }
+
+  const std::shared_ptr<Master> master_;
+  RecentIds ids_{10000};
+};
+
+}  // namespace
+
+ServiceHandler MakeMasterService(std::shared_ptr<Master> master) {
+  auto service = std::make_shared<MasterService>(std::move(master));
+  return [service](CallPtr call) { return service->Handle(std::move(call)); };
+}
+
+}  // namespace sluice

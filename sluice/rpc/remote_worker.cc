@@ -1,0 +1,370 @@
+#include "sluice/rpc/remote_worker.h"
+
+#include "sluice/base/logging.h"
+#include "sluice/base/random.h"
+#include "sluice/base/status.h"
+#include "sluice/graph/graph_def.h"
+#include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/client_call.h"
+#include "sluice/rpc/config.h"
+#include "sluice/rpc/paths.h"
+
+namespace sluice {
+namespace {
+
+constexpr auto kProbeTimeout = std::chrono::seconds(3);
+constexpr auto kProbePause = std::chrono::milliseconds(300);
+// Calls that only tidy up must not keep anybody waiting for a dead peer.
+constexpr auto kTidyTimeout = std::chrono::seconds(10);
+
+class RemoteWorker;
+
+struct RemoteGraph : RegisteredGraph {
+  std::string handle;
+  std::string session;
+};
+
+class RemoteWorker : public PeerWorker,
+                     public std::enable_shared_from_this<RemoteWorker> {
+ public:
+  RemoteWorker(std::string task, std::shared_ptr<RpcChannel> channel)
+      : task_(std::move(task)), channel_(std::move(channel)) {}
+
+  void GetStatus(bool wait, Cancellation* cancellation,
+                 StatusDone done) override {
+    auto probe = std::make_shared<Probe>();
+    probe->worker = shared_from_this();
+    probe->wait = wait;
+    probe->cancellation = cancellation;
+    probe->done = std::move(done);
+    Ask(probe);
+  }
+
+  void CreateSession(const std::string& handle, bool isolated,
+                     Done done) override {
+    pb::CreateWorkerSessionRequest request;
+    request.set_session_handle(handle);
+    request.set_isolate_session_state(isolated);
+    Call<pb::CreateWorkerSessionResponse>(paths::kCreateWorkerSession, request,
+                                          {}, std::move(done));
+  }
+
+  void DeleteSession(const std::string& handle, Done done) override {
+    pb::DeleteWorkerSessionRequest request;
+    request.set_session_handle(handle);
+    RpcChannel::Options options;
+    options.deadline = std::chrono::steady_clock::now() + kTidyTimeout;
+    Call<pb::DeleteWorkerSessionResponse>(paths::kDeleteWorkerSession, request,
+                                          options, std::move(done));
+  }
+
+  void RegisterGraph(RegisterGraphRequest request, RegisterDone done) override {
+    pb::RegisterGraphRequest proto;
+    proto.set_session_handle(request.session_handle);
+    proto.set_create_worker_session_called(request.has_session);
+    ExportOptions options;
+    options.assigned_devices = true;
+    ExportGraphDef(*request.graph, options, proto.mutable_graph_def());
+    channel_->Call(
+        paths::kRegisterGraph, ToByteBuffer(proto), {},
+        [self = shared_from_this(), session = request.session_handle,
+         done = std::move(done)](absl::Status status,
+                                 grpc::ByteBuffer buffer) mutable {
+          pb::RegisterGraphResponse response;
+          status = self->Parse(std::move(status), &buffer, &response);
+          if (!status.ok()) {
+            done(status);
+            return;
+          }
+          auto graph = std::make_shared<RemoteGraph>();
+          graph->handle = response.graph_handle();
+          graph->session = session;
+          done(std::shared_ptr<RegisteredGraph>(std::move(graph)));
+        });
+  }
+
+  void RunGraph(const RunGraphRequest& request, Done done) override {
+    const auto* graph = static_cast<const RemoteGraph*>(request.graph);
+    pb::RunGraphRequest proto;
+    proto.set_graph_handle(graph->handle);
+    proto.set_session_handle(graph->session);
+    proto.set_create_worker_session_called(true);
+    proto.set_step_id(request.step_id);
+    proto.set_store_errors_in_response_body(true);
+    proto.set_request_id(static_cast<int64_t>(RandomId()));
+    proto.mutable_exec_opts()->set_record_timeline(request.stats != nullptr);
+    RpcChannel::Options options;
+    options.cancellation = request.cancellation;
+    channel_->Call(
+        paths::kRunGraph, ToByteBuffer(proto), options,
+        [self = shared_from_this(), stats = request.stats,
+         done = std::move(done)](absl::Status status,
+                                 grpc::ByteBuffer buffer) mutable {
+          pb::RunGraphResponse response;
+          status = self->Parse(std::move(status), &buffer, &response);
+          if (status.ok() && response.status_code() != 0) {
+            status = absl::Status(
+                static_cast<absl::StatusCode>(response.status_code()),
+                response.status_error_message());
+          }
+          if (stats != nullptr && response.has_step_stats()) {
+            StepStatsFromProto(response.step_stats(), stats);
+          }
+          done(std::move(status));
+        });
+  }
+
+  void CleanupGraph(int64_t step_id, Done done) override {
+    pb::CleanupGraphRequest request;
+    request.set_step_id(step_id);
+    RpcChannel::Options options;
+    options.deadline = std::chrono::steady_clock::now() + kTidyTimeout;
+    Call<pb::CleanupGraphResponse>(paths::kCleanupGraph, request, options,
+                                   std::move(done));
+  }
+
+  void CleanupAll(std::vector<std::string> containers, Done done) override {
+    pb::CleanupAllRequest request;
+    for (std::string& c : containers) request.add_container(std::move(c));
+    Call<pb::CleanupAllResponse>(paths::kCleanupAll, request, {},
+                                 std::move(done));
+  }
+
+  void RecvTensor(int64_t step_id, const std::string& key,
+                  Cancellation* cancellation,
+                  Rendezvous::RecvDone done) override {
+    pb::RecvTensorRequest request;
+    request.set_step_id(step_id);
+    request.set_rendezvous_key(key);
+    request.set_request_id(static_cast<int64_t>(RandomId()));
+    RpcChannel::Options options;
+    options.cancellation = cancellation;
+    channel_->Call(
+        paths::kRecvTensor, ToByteBuffer(request), options,
+        [self = shared_from_this(), id = request.request_id(),
+         done = std::move(done)](absl::Status status,
+                                 grpc::ByteBuffer buffer) mutable {
+          if (!status.ok()) {
+            done(self->Explain(status));
+            return;
+          }
+          absl::StatusOr<ReceivedTensor> received = DecodeRecvTensor(&buffer);
+          if (!received.ok()) {
+            done(received.status());
+            return;
+          }
+          if (received->require_ack) self->Acknowledge(id);
+          done(Parcel{std::move(received->tensor), received->dead});
+        });
+  }
+
+ private:
+  struct Probe {
+    std::shared_ptr<RemoteWorker> worker;
+    bool wait;
+    Cancellation* cancellation;
+    StatusDone done;
+    WaitTable::Token token = 0;
+    std::string why;
+
+    void Waiting(const std::string& reason) {
+      if (reason == why) return;
+      if (token != 0) WaitTable::Global().Remove(token);
+      why = reason;
+      token = WaitTable::Global().Add(
+          {reason, worker->task_, 0, std::chrono::steady_clock::now()});
+    }
+    void Finish(absl::StatusOr<std::vector<DeviceInfo>> result) {
+      if (token != 0) WaitTable::Global().Remove(token);
+      done(std::move(result));
+    }
+  };
+
+  // Asks until there is an answer that fits, if the caller wants to wait.
+  void Ask(std::shared_ptr<Probe> probe) {
+    RpcChannel::Options options;
+    options.deadline = std::chrono::steady_clock::now() + kProbeTimeout;
+    channel_->Call(
+        paths::kGetStatus, ToByteBuffer(pb::GetStatusRequest()), options,
+        [probe](absl::Status status, grpc::ByteBuffer buffer) {
+          RemoteWorker& self = *probe->worker;
+          pb::GetStatusResponse response;
+          status = self.Parse(std::move(status), &buffer, &response);
+          std::string why;
+          if (status.ok()) {
+            auto devices = self.Devices(response);
+            if (devices.ok()) {
+              probe->Finish(std::move(devices));
+              return;
+            }
+            status = devices.status();
+            why = std::string(status.message());
+          } else {
+            why = WhyUnreachable(self.channel_->address(), status);
+          }
+          const bool over =
+              !probe->wait || (probe->cancellation != nullptr &&
+                               probe->cancellation->cancelled());
+          if (over) {
+            probe->Finish(Unavailable(self.task_, ": ", why));
+            return;
+          }
+          probe->Waiting(why);
+          CallLater(kProbePause, [probe] { probe->worker->Ask(probe); });
+        });
+  }
+
+  absl::StatusOr<std::vector<DeviceInfo>> Devices(
+      const pb::GetStatusResponse& response) {
+    std::vector<DeviceInfo> devices;
+    for (const pb::DeviceAttributes& proto : response.device_attributes()) {
+      absl::StatusOr<DeviceInfo> device = DeviceFromProto(proto);
+      if (!device.ok() || device->name.TaskName() != task_) {
+        return FailedPrecondition(
+            "the server at ", channel_->address(), " belongs to another cluster: "
+            "it has ", proto.name());
+      }
+      // 1.15 also lists devices of a compiler that we do not use.
+      if (device->name.type == "CPU" || device->name.type == "GPU") {
+        devices.push_back(*std::move(device));
+      }
+    }
+    return devices;
+  }
+
+  // Says which task a broken connection leads to.
+  absl::Status Explain(const absl::Status& status) const {
+    if (!absl::IsUnavailable(status)) return status;
+    return WithMessage(status, StrCat("Lost connection to ", task_, " at ",
+                                      channel_->address(), ": ",
+                                      status.message()));
+  }
+
+  absl::Status Parse(absl::Status status, grpc::ByteBuffer* buffer,
+                     google::protobuf::MessageLite* response) const {
+    if (!status.ok()) return Explain(status);
+    if (FromByteBuffer(buffer, response)) return absl::OkStatus();
+    return Internal("The answer of ", task_, " at ", channel_->address(),
+                    " could not be read");
+  }
+
+  template <typename Response>
+  void Call(const char* path, const google::protobuf::MessageLite& request,
+            const RpcChannel::Options& options, Done done) {
+    channel_->Call(path, ToByteBuffer(request), options,
+                   [self = shared_from_this(), done = std::move(done)](
+                       absl::Status status, grpc::ByteBuffer buffer) mutable {
+                     Response response;
+                     done(self->Parse(std::move(status), &buffer, &response));
+                   });
+  }
+
+  void Acknowledge(int64_t request_id) {
+    pb::MarkRecvFinishedRequest request;
+    request.set_request_id(request_id);
+    channel_->Call(paths::kMarkRecvFinished, ToByteBuffer(request), {},
+                   [](absl::Status, grpc::ByteBuffer) {});
+  }
+
+  const std::string task_;
+  const std::shared_ptr<RpcChannel> channel_;
+};
+
+// A step's table that fetches what other tasks produce.
+class RemoteRendezvous : public Rendezvous,
+                         public std::enable_shared_from_this<RemoteRendezvous> {
+ public:
+  RemoteRendezvous(int64_t step_id, std::shared_ptr<LocalRendezvous> local,
+                   std::shared_ptr<ClusterWorkers> cluster)
+      : step_id_(step_id),
+        local_(std::move(local)),
+        cluster_(std::move(cluster)) {}
+
+  absl::Status Send(std::string_view key, Parcel parcel) override {
+    return local_->Send(key, std::move(parcel));
+  }
+
+  void RecvAsync(std::string_view key, RecvDone done) override {
+    const std::string_view src = key.substr(0, key.find(';'));
+    std::shared_ptr<PeerWorker> peer = cluster_->FindPeer(TaskOf(src));
+    if (peer == nullptr) {
+      local_->RecvAsync(key, std::move(done));
+      return;
+    }
+    // The call may outlive the step's table; it keeps this object.
+    peer->RecvTensor(step_id_, std::string(key), &calls_,
+                     [self = shared_from_this(), done = std::move(done)](
+                         absl::StatusOr<Parcel> parcel) mutable {
+                       done(std::move(parcel));
+                     });
+  }
+
+  void Abort(absl::Status status) override {
+    local_->Abort(status);
+    calls_.Cancel(std::move(status));
+  }
+
+ private:
+  const int64_t step_id_;
+  const std::shared_ptr<LocalRendezvous> local_;
+  const std::shared_ptr<ClusterWorkers> cluster_;
+  Cancellation calls_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<PeerWorker>> MakeRemoteWorker(
+    const std::string& task, const std::string& address) {
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<RpcChannel> channel,
+                          RpcChannel::Create(address));
+  return std::make_shared<RemoteWorker>(task, std::move(channel));
+}
+
+absl::StatusOr<std::shared_ptr<ClusterWorkers>> ClusterWorkers::Create(
+    std::shared_ptr<Worker> own,
+    const std::map<std::string, std::string>& addresses) {
+  auto cluster = std::make_shared<ClusterWorkers>();
+  cluster->own_ = std::move(own);
+  cluster->own_task_ = cluster->own_->task().ToString();
+  for (const auto& [task, address] : addresses) {
+    if (task == cluster->own_task_) continue;
+    SLUICE_ASSIGN_OR_RETURN(cluster->peers_[task],
+                            MakeRemoteWorker(task, address));
+  }
+  return cluster;
+}
+
+std::vector<std::string> ClusterWorkers::Tasks() const {
+  std::vector<std::string> tasks = {own_task_};
+  for (const auto& [task, worker] : peers_) tasks.push_back(task);
+  std::ranges::sort(tasks);
+  return tasks;
+}
+
+std::shared_ptr<WorkerInterface> ClusterWorkers::Find(std::string_view task) {
+  if (task == own_task_) return own_;
+  return FindPeer(task);
+}
+
+std::shared_ptr<PeerWorker> ClusterWorkers::FindPeer(
+    std::string_view task) const {
+  auto it = peers_.find(task);
+  return it == peers_.end() ? nullptr : it->second;
+}
+
+void ConnectRendezvous(Worker& worker,
+                       const std::shared_ptr<ClusterWorkers>& cluster) {
+  // Weak: the cluster holds the worker.
+  worker.set_rendezvous_factory(
+      [weak = std::weak_ptr<ClusterWorkers>(cluster)](
+          int64_t step_id, std::shared_ptr<LocalRendezvous> local)
+          -> std::shared_ptr<Rendezvous> {
+        std::shared_ptr<ClusterWorkers> cluster = weak.lock();
+        if (cluster == nullptr) return local;
+        return std::make_shared<RemoteRendezvous>(step_id, std::move(local),
+                                                  std::move(cluster));
+      });
+}
+
+}  // namespace sluice

@@ -1,0 +1,49 @@
+// Workers in other processes, and the meeting place of steps that reach them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "sluice/worker/worker.h"
+#include "sluice/worker/worker_interface.h"
+
+namespace sluice {
+
+// A worker that can also be asked for tensors.
+class PeerWorker : public WorkerInterface {
+ public:
+  virtual void RecvTensor(int64_t step_id, const std::string& key,
+                          Cancellation* cancellation,
+                          Rendezvous::RecvDone done) = 0;
+};
+
+// A stub for the task at `address` ("host:port").
+absl::StatusOr<std::shared_ptr<PeerWorker>> MakeRemoteWorker(
+    const std::string& task, const std::string& address);
+
+// The workers of a cluster: `own` by direct calls, the rest by stubs.
+class ClusterWorkers : public WorkerCache {
+ public:
+  // `addresses` maps task names to "host:port"; the entry of `own` is not used.
+  static absl::StatusOr<std::shared_ptr<ClusterWorkers>> Create(
+      std::shared_ptr<Worker> own,
+      const std::map<std::string, std::string>& addresses);
+
+  std::vector<std::string> Tasks() const override;
+  std::shared_ptr<WorkerInterface> Find(std::string_view task) override;
+  // nullptr for the own task and unknown ones.
+  std::shared_ptr<PeerWorker> FindPeer(std::string_view task) const;
+
+ private:
+  std::shared_ptr<Worker> own_;
+  std::string own_task_;
+  std::map<std::string, std::shared_ptr<PeerWorker>, std::less<>> peers_;
+};
+
+// Lets the steps of `worker` receive tensors from the peers of `cluster`.
+void ConnectRendezvous(Worker& worker,
+                       const std::shared_ptr<ClusterWorkers>& cluster);
+
+}  // namespace sluice
