@@ -67,6 +67,10 @@ class FileSystem {
   // Puts `from` in the place of `to`, which may exist, in one step.
   virtual absl::Status Rename(const std::string& from,
                               const std::string& to) = 0;
+  // Gives a file a second name, which must not exist. UNIMPLEMENTED or
+  // PERMISSION_DENIED where file systems cannot do that.
+  virtual absl::Status Link(const std::string& path,
+                            const std::string& second) = 0;
   virtual absl::Status Delete(const std::string& path) = 0;
   // Takes a file, or a directory and all in it. Does not follow links.
   virtual absl::Status DeleteRecursively(const std::string& path) = 0;

@@ -108,6 +108,15 @@ TEST_P(FileSystemTest, RenameReplacesWhatWasThere) {
   EXPECT_EQ(files().ReadFile(Path("b")).value(), "a");
 }
 
+TEST_P(FileSystemTest, ALinkIsASecondNameOfOneFile) {
+  ASSERT_TRUE(files().WriteFile(Path("a"), "a").ok());
+  ASSERT_TRUE(files().Link(Path("a"), Path("b")).ok());
+  EXPECT_EQ(files().Link(Path("a"), Path("b")).code(),
+            absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(files().WriteFileAtomically(Path("a"), "new").ok());
+  EXPECT_EQ(files().ReadFile(Path("b")).value(), "a");
+}
+
 TEST_P(FileSystemTest, MakesAndRemovesTrees) {
   ASSERT_TRUE(files().MkDirs(Path("x/y/z")).ok());
   ASSERT_TRUE(files().MkDirs(Path("x/y")).ok());

@@ -19,13 +19,16 @@ struct MemoryFileSystem::Node {
 
 namespace {
 
+// Without empty and "." components.
 std::string Normal(std::string_view path) {
-  std::string normal;
-  for (char c : path) {
-    if (c != '/' || !normal.ends_with('/')) normal += c;
+  std::string normal = path.starts_with('/') ? "/" : "";
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string_view part = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (!part.empty() && part != ".") normal = JoinPath(normal, part);
   }
-  if (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
-  return normal == "." ? "" : normal;
+  return normal;
 }
 
 bool IsUnder(std::string_view path, std::string_view dir) {
@@ -161,6 +164,20 @@ absl::Status MemoryFileSystem::Rename(const std::string& from,
     }
   }
   for (auto& [name, node] : moved) names_[name] = std::move(node);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryFileSystem::Link(const std::string& path,
+                                    const std::string& second) {
+  MutexLock lock(mu_);
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Node> node, FindFile(path));
+  const std::string name = Normal(second);
+  if (!names_.contains(std::string(DirName(name)))) {
+    return ErrnoStatus(ENOENT, second);
+  }
+  if (!names_.emplace(name, std::move(node)).second) {
+    return ErrnoStatus(EEXIST, second);
+  }
   return absl::OkStatus();
 }
 

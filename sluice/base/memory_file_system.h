@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// Paths are taken as they are but for doubled and trailing slashes; "" and "."
-// and "/" exist from the start. Thread-safe.
+// Paths are taken as they are but for empty and "." components; "", "." and "/"
+// exist from the start. Thread-safe.
 class MemoryFileSystem : public FileSystem {
  public:
   MemoryFileSystem();
@@ -23,6 +23,8 @@ class MemoryFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccess(
       const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Link(const std::string& path,
+                    const std::string& second) override;
   absl::Status Delete(const std::string& path) override;
   absl::Status DeleteRecursively(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(

@@ -148,6 +148,12 @@ class PosixFileSystem : public FileSystem {
     return ErrnoStatus(errno, from);
   }
 
+  absl::Status Link(const std::string& path,
+                    const std::string& second) override {
+    if (link(path.c_str(), second.c_str()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, second);
+  }
+
   absl::Status Delete(const std::string& path) override {
     if (unlink(path.c_str()) == 0) return absl::OkStatus();
     return ErrnoStatus(errno, path);

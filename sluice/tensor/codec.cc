@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sluice/base/coding.h"
 #include "sluice/base/status.h"
 
 namespace sluice {
@@ -150,21 +151,6 @@ absl::StatusOr<Tensor> FromTypedValues(const pb::TensorProto& proto,
       return Internal("No typed field for ", DTypeName(dtype));
   }
   return tensor;
-}
-
-// A varint32 off the front of `bytes`; false if it does not end or is larger.
-bool TakeVarint32(std::string_view* bytes, uint32_t* value) {
-  uint64_t result = 0;
-  for (int shift = 0; shift < 35 && !bytes->empty(); shift += 7) {
-    const uint8_t byte = static_cast<uint8_t>(bytes->front());
-    bytes->remove_prefix(1);
-    result |= uint64_t{byte & 0x7fu} << shift;
-    if ((byte & 0x80) == 0) {
-      *value = static_cast<uint32_t>(result);
-      return result == *value;
-    }
-  }
-  return false;
 }
 
 absl::Status BadStringList(const Shape& shape) {

@@ -1,22 +1,18 @@
 // Shapes, handles and tensors to messages.
 #include <cstring>
 
+#include "sluice/base/coding.h"
 #include "sluice/tensor/codec.h"
 
 namespace sluice {
 namespace {
-
-void AppendVarint32(uint32_t value, std::string* out) {
-  for (; value >= 0x80; value >>= 7) out->push_back(char(value | 0x80));
-  out->push_back(char(value));
-}
 
 void AppendStringList(std::span<const std::string> elements, std::string* out) {
   size_t total = 0;
   for (const std::string& element : elements) total += element.size() + 5;
   out->reserve(total);
   for (const std::string& element : elements) {
-    AppendVarint32(static_cast<uint32_t>(element.size()), out);
+    AppendVarint(element.size(), out);
   }
   for (const std::string& element : elements) out->append(element);
 }

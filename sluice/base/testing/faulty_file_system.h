@@ -67,6 +67,11 @@ class FaultyFileSystem : public FileSystem {
     }
     return files_.Rename(from, to);
   }
+  absl::Status Link(const std::string& path,
+                    const std::string& second) override {
+    SLUICE_RETURN_IF_ERROR(Change(second));
+    return files_.Link(path, second);
+  }
   absl::Status Delete(const std::string& path) override {
     SLUICE_RETURN_IF_ERROR(Change(path));
     return files_.Delete(path);
