@@ -7,6 +7,8 @@ if(NOT Protobuf_FOUND)
   find_package(Protobuf REQUIRED)
 endif()
 find_package(gRPC CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(Snappy REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
