@@ -1,0 +1,112 @@
+#include "sluice/io/event_file.h"
+
+#include <unistd.h>
+
+#include "absl/strings/str_format.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/path.h"
+#include "sluice/base/status.h"
+
+namespace sluice {
+namespace {
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";
+  return name;
+}
+
+}  // namespace
+
+EventWriter::EventWriter(FileSystem& files, Clock& clock, std::string logdir,
+                         std::string suffix)
+    : files_(files),
+      clock_(clock),
+      logdir_(std::move(logdir)),
+      suffix_(std::move(suffix)) {}
+
+EventWriter::~EventWriter() {
+  const absl::Status status = Close();
+  if (!status.ok()) {
+    SLUICE_LOG(WARNING) << "Events were lost: " << status.message();
+  }
+}
+
+absl::StatusOr<std::string> EventWriter::NewPath(int64_t seconds) const {
+  // Two writers of one second must not share a file: the later moves on.
+  for (int64_t i = 0; i < 1000; ++i) {
+    std::string path =
+        JoinPath(logdir_, absl::StrFormat("events.out.tfevents.%010d.%s%s",
+                                          seconds + i, HostName(), suffix_));
+    if (!files_.Exists(path)) return path;
+  }
+  return AlreadyExists("No free name for an event file in ", logdir_);
+}
+
+absl::Status EventWriter::EnsureOpen() {
+  if (writer_ != nullptr) return absl::OkStatus();
+  if (!logdir_.empty()) SLUICE_RETURN_IF_ERROR(files_.MkDirs(logdir_));
+  const int64_t seconds = clock_.WallMicros() / 1'000'000;
+  SLUICE_ASSIGN_OR_RETURN(path_, NewPath(seconds));
+  SLUICE_ASSIGN_OR_RETURN(writer_, RecordWriter::Open(files_, path_));
+  pb::Event version;
+  version.set_wall_time(static_cast<double>(seconds));
+  version.set_file_version("brain.Event:2");
+  SLUICE_RETURN_IF_ERROR(writer_->Write(version.SerializeAsString()));
+  return writer_->Flush();
+}
+
+absl::Status EventWriter::Write(const pb::Event& event) {
+  return WriteSerialized(event.SerializeAsString());
+}
+
+absl::Status EventWriter::WriteSerialized(std::string_view event) {
+  MutexLock lock(mu_);
+  SLUICE_RETURN_IF_ERROR(EnsureOpen());
+  return writer_->Write(event);
+}
+
+absl::Status EventWriter::Flush() {
+  MutexLock lock(mu_);
+  SLUICE_RETURN_IF_ERROR(EnsureOpen());
+  SLUICE_RETURN_IF_ERROR(writer_->Flush());
+  if (files_.Exists(path_)) return absl::OkStatus();
+  CloseFile().IgnoreError();  // What it held is gone anyway.
+  return Unknown("The events file ", path_, " has disappeared.");
+}
+
+absl::Status EventWriter::CloseFile() {
+  if (writer_ == nullptr) return absl::OkStatus();
+  const absl::Status status = writer_->Close();
+  writer_.reset();
+  return status;
+}
+
+absl::Status EventWriter::Close() {
+  MutexLock lock(mu_);
+  return CloseFile();
+}
+
+std::string EventWriter::path() const {
+  MutexLock lock(mu_);
+  return path_;
+}
+
+absl::StatusOr<std::unique_ptr<EventReader>> EventReader::Open(
+    FileSystem& files, const std::string& path) {
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<RecordReader> records,
+                          RecordReader::Open(files, path));
+  return std::make_unique<EventReader>(std::move(records));
+}
+
+absl::StatusOr<bool> EventReader::Read(pb::Event* event) {
+  const uint64_t offset = records_->offset();
+  SLUICE_ASSIGN_OR_RETURN(const bool found, records_->Read(&record_));
+  if (!found) return false;
+  if (!event->ParseFromString(record_)) {
+    return DataLoss("The record at ", offset, " is not an event");
+  }
+  return true;
+}
+
+}  // namespace sluice
