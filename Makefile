@@ -32,7 +32,7 @@ build: setup  ## set up this machine, configure and build into build/
 	@ninja -C build -j$(JOBS)
 
 # Once; after that ninja runs cmake itself when it must.
-build/build.ninja: build/.setup
+build/build.ninja: build/python.path
 	@cmake -S . -B build -G Ninja \
 	  -DPython3_EXECUTABLE=$(CURDIR)/$(python) \
 	  -Dpybind11_DIR=$$($(python) -m pybind11 --cmakedir) $(CMAKE_ARGS)
@@ -109,7 +109,7 @@ tidy: setup
 	@cmake -S . -B build-lint $(cpp_only) $(clang) \
 	  -DCMAKE_CXX_CLANG_TIDY='clang-tidy-16;--quiet' $(CMAKE_ARGS)
 	@cp -p .clang-tidy build-lint/
-	@ninja -C build-lint -k 0 -j$(JOBS)
+	@ninja -C build-lint -k 0 -j$(JOBS) | { grep -v ' warnings generated' || true; }
 
 clean:  ## remove every build folder
 	rm -rf build build-asan build-tsan build-fuzz build-lint
