@@ -1,0 +1,117 @@
+#include "sluice/rpc/master_stub.h"
+
+#include "sluice/base/logging.h"
+#include "sluice/base/mutex.h"
+#include "sluice/base/status.h"
+#include "sluice/kernel/step.h"
+#include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/client_call.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kPrefix[] = "grpc://";
+constexpr auto kFirstLine = std::chrono::seconds(3);
+constexpr auto kNextLine = std::chrono::seconds(10);
+constexpr auto kPause = std::chrono::milliseconds(200);
+
+class GrpcMasterStub : public MasterStub {
+ public:
+  explicit GrpcMasterStub(std::shared_ptr<RpcChannel> channel)
+      : channel_(std::move(channel)) {}
+
+  absl::Status Call(const char* method,
+                    const google::protobuf::MessageLite& request,
+                    google::protobuf::MessageLite* response,
+                    const Options& options) override {
+    const auto begin = std::chrono::steady_clock::now();
+    auto next_line = begin + kFirstLine;
+    const grpc::ByteBuffer bytes = ToByteBuffer(request);
+    std::optional<SteadyTime> deadline;
+    if (options.timeout_ms > 0) {
+      deadline = begin + std::chrono::milliseconds(options.timeout_ms);
+    }
+    while (true) {
+      grpc::ByteBuffer answer;
+      absl::Status status = CallOnce(method, bytes, deadline, options, &answer);
+      if (status.ok()) {
+        if (FromByteBuffer(&answer, response)) return status;
+        return Internal("The answer of ", channel_->address(),
+                        " could not be read");
+      }
+      const auto now = std::chrono::steady_clock::now();
+      // Only a connection that could not be made is tried again: a call that
+      // was under way may have had its effect.
+      const bool not_connected =
+          absl::IsUnavailable(status) &&
+          std::string(status.message()).find("failed to connect") !=
+              std::string::npos;
+      if (!not_connected || now - begin >= std::chrono::milliseconds(options.wait_ms)) {
+        return absl::IsUnavailable(status)
+                   ? Unavailable("The master at ", channel_->address(),
+                                 " is not reachable: ",
+                                 WhyUnreachable(channel_->address(), status))
+                   : status;
+      }
+      if (options.cancellation != nullptr && options.cancellation->cancelled()) {
+        return options.cancellation->status();
+      }
+      if (deadline && now >= *deadline) {
+        return DeadlineExceeded("The master at ", channel_->address(),
+                                " did not answer in time: ",
+                                WhyUnreachable(channel_->address(), status));
+      }
+      if (now >= next_line) {
+        SLUICE_LOG(INFO) << "Waiting for the master at " << channel_->address()
+                         << ": " << WhyUnreachable(channel_->address(), status);
+        next_line = now + kNextLine;
+      }
+      Pause(options.cancellation);
+    }
+  }
+
+ private:
+  absl::Status CallOnce(const char* method, const grpc::ByteBuffer& request,
+                        std::optional<SteadyTime> deadline,
+                        const Options& options, grpc::ByteBuffer* answer) {
+    Notification finished;
+    absl::Status result;
+    RpcChannel::Options call;
+    call.deadline = deadline;
+    call.cancellation = options.cancellation;
+    channel_->Call(method, request, call,
+                   [&](absl::Status status, grpc::ByteBuffer response) {
+                     result = std::move(status);
+                     *answer = std::move(response);
+                     finished.Notify();
+                   });
+    finished.Wait();
+    return result;
+  }
+
+  // Sleeps, unless cancelled.
+  static void Pause(Cancellation* cancellation) {
+    Notification woken;
+    const auto token = cancellation == nullptr
+                           ? Cancellation::kNone
+                           : cancellation->Register([&] { woken.Notify(); });
+    woken.WaitFor(kPause);
+    if (token != Cancellation::kNone) cancellation->DeregisterAndWait(token);
+  }
+
+  const std::shared_ptr<RpcChannel> channel_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MasterStub>> MasterStub::Create(
+    const std::string& target) {
+  if (!target.starts_with(kPrefix)) {
+    return InvalidArgument("A target is grpc://host:port, not '", target, "'");
+  }
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<RpcChannel> channel,
+                          RpcChannel::Create(target.substr(sizeof(kPrefix) - 1)));
+  return std::make_unique<GrpcMasterStub>(std::move(channel));
+}
+
+}  // namespace sluice

@@ -1,0 +1,39 @@
+// MasterStub: a client's calls to a master in another process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/kernel/cancellation.h"
+
+namespace google::protobuf {
+class MessageLite;
+}  // namespace google::protobuf
+
+namespace sluice {
+
+// Thread-safe. Calls block; `cancellation` (may be null) ends them.
+class MasterStub {
+ public:
+  // "grpc://host:port".
+  static absl::StatusOr<std::unique_ptr<MasterStub>> Create(
+      const std::string& target);
+  virtual ~MasterStub() = default;
+
+  struct Options {
+    int64_t timeout_ms = 0;  // 0: none.
+    Cancellation* cancellation = nullptr;
+    // Go on trying while nobody answers at the address, with a line in the log
+    // that says so, until this much time has passed without any change.
+    int64_t wait_ms = 0;
+  };
+  // `method` is one of sluice::paths.
+  virtual absl::Status Call(const char* method,
+                            const google::protobuf::MessageLite& request,
+                            google::protobuf::MessageLite* response,
+                            const Options& options) = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// Server: one task of a cluster — a worker and a master on one port.
+//
+//   ClusterSpec cluster{{"ps", {"localhost:2222"}}, {"worker", {"localhost:2223"}}};
+//   auto server = Server::Create(cluster, "ps", 0);
+//   (*server)->Join();
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/server/cluster_spec.h"
+
+namespace sluice {
+
+namespace pb {
+class ServerDef;
+}  // namespace pb
+
+// Thread-safe. A started server goes on serving when its last handle is
+// dropped, until the process ends or Stop is called.
+class Server : public std::enable_shared_from_this<Server> {
+ public:
+  // Binds the port; serves from Start on (which Create calls unless told not
+  // to).
+  static absl::StatusOr<std::shared_ptr<Server>> Create(
+      const pb::ServerDef& def, bool start = true);
+  static absl::StatusOr<std::shared_ptr<Server>> Create(
+      const ClusterSpec& cluster, const std::string& job, int task);
+  // A cluster of one task, job "local", on a free port.
+  static absl::StatusOr<std::shared_ptr<Server>> CreateLocal();
+  ~Server();
+
+  absl::Status Start();
+  // Cancels running steps, refuses new ones, frees the port. Join returns.
+  absl::Status Stop();
+  // Blocks until Stop.
+  absl::Status Join();
+  // False if `timeout` passed first; for callers that must look at signals.
+  bool JoinFor(std::chrono::milliseconds timeout);
+
+  // "grpc://localhost:2222".
+  const std::string& target() const;
+  const pb::ServerDef& server_def() const;
+
+ private:
+  struct State;
+  explicit Server(std::unique_ptr<State> state);
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice
