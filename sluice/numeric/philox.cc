@@ -55,8 +55,8 @@ __attribute__((target("avx2"))) inline void MultiplyWide(__m256i x,
 __attribute__((target("avx2"))) void EightBlocks(uint64_t key, uint64_t low,
                                                  uint64_t high,
                                                  uint32_t* words) {
-  __m256i c0 = _mm256_add_epi32(Same(low),
-                                _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  __m256i c0 =
+      _mm256_add_epi32(Same(low), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   __m256i c1 = Same(low >> 32);
   __m256i c2 = Same(high);
   __m256i c3 = Same(high >> 32);
@@ -104,8 +104,7 @@ void ForParts(const Philox& stream, int64_t begin, int64_t n, Convert convert) {
   for (int64_t i = 0; i < n; i += kNumbers) {
     const int64_t count = std::min(kNumbers, n - i);
     const int64_t first_word = (begin + i) * kWordsPerNumber;
-    stream.Skip(first_word / 4)
-        .Fill((count * kWordsPerNumber + 3) / 4, words);
+    stream.Skip(first_word / 4).Fill((count * kWordsPerNumber + 3) / 4, words);
     convert(words, count, i);
   }
 }
@@ -119,8 +118,8 @@ float UniformFloat(uint32_t word) {
 constexpr double kSmallestUniform = 1e-7;
 
 void NormalPair(const uint32_t* words, float* out) {
-  const float u = std::max(UniformFloat(words[0]),
-                           static_cast<float>(kSmallestUniform));
+  const float u =
+      std::max(UniformFloat(words[0]), static_cast<float>(kSmallestUniform));
   const float angle =
       static_cast<float>(2 * std::numbers::pi * UniformFloat(words[1]));
   const float radius = std::sqrt(-2.0f * std::log(u));
@@ -131,8 +130,7 @@ void NormalPair(const uint32_t* words, float* out) {
 void NormalPair(const uint32_t* words, double* out) {
   const double u =
       std::max(UniformDouble(words[0], words[1]), kSmallestUniform);
-  const double angle =
-      2 * std::numbers::pi * UniformDouble(words[2], words[3]);
+  const double angle = 2 * std::numbers::pi * UniformDouble(words[2], words[3]);
   const double radius = std::sqrt(-2.0 * std::log(u));
   out[0] = std::sin(angle) * radius;
   out[1] = std::cos(angle) * radius;
@@ -141,18 +139,18 @@ void NormalPair(const uint32_t* words, double* out) {
 template <typename T>
 void FillNormals(const Philox& stream, int64_t begin, int64_t n, T* out) {
   constexpr int kWords = sizeof(T) / 4;
-  ForParts<kWords>(
-      stream, begin, n, [out](const uint32_t* words, int64_t count, int64_t i) {
-        int64_t k = 0;
-        for (; k + 1 < count; k += 2) {
-          NormalPair(words + k * kWords, out + i + k);
-        }
-        if (k < count) {  // Only half of the last pair is wanted.
-          T pair[2];
-          NormalPair(words + k * kWords, pair);
-          out[i + k] = pair[0];
-        }
-      });
+  ForParts<kWords>(stream, begin, n,
+                   [out](const uint32_t* words, int64_t count, int64_t i) {
+                     int64_t k = 0;
+                     for (; k + 1 < count; k += 2) {
+                       NormalPair(words + k * kWords, out + i + k);
+                     }
+                     if (k < count) {  // Only half of the last pair is wanted.
+                       T pair[2];
+                       NormalPair(words + k * kWords, pair);
+                       out[i + k] = pair[0];
+                     }
+                   });
 }
 
 // Fills `out` from the start of `stream` on.
@@ -201,10 +199,10 @@ Philox Philox::Skip(uint64_t blocks) const {
 
 Philox::Block Philox::At(uint64_t block) const {
   const Philox from = Skip(block);
-  Block c = {
-      static_cast<uint32_t>(from.low_), static_cast<uint32_t>(from.low_ >> 32),
-      static_cast<uint32_t>(from.high_),
-      static_cast<uint32_t>(from.high_ >> 32)};
+  Block c = {static_cast<uint32_t>(from.low_),
+             static_cast<uint32_t>(from.low_ >> 32),
+             static_cast<uint32_t>(from.high_),
+             static_cast<uint32_t>(from.high_ >> 32)};
   uint32_t key_a = static_cast<uint32_t>(key_);
   uint32_t key_b = static_cast<uint32_t>(key_ >> 32);
   for (int round = 0; round < kRounds; ++round) {
@@ -287,16 +285,15 @@ void FillUniformInt(const Philox& stream, int32_t low, uint32_t range,
 
 void FillUniformInt(const Philox& stream, int64_t low, uint64_t range,
                     int64_t begin, int64_t n, int64_t* out) {
-  ForParts<2>(stream, begin, n,
-              [=](const uint32_t* words, int64_t count, int64_t i) {
-                for (int64_t k = 0; k < count; ++k) {
-                  const uint64_t x =
-                      words[2 * k] |
-                      static_cast<uint64_t>(words[2 * k + 1]) << 32;
-                  out[i + k] = static_cast<int64_t>(static_cast<uint64_t>(low) +
-                                                    x % range);
-                }
-              });
+  ForParts<2>(
+      stream, begin, n, [=](const uint32_t* words, int64_t count, int64_t i) {
+        for (int64_t k = 0; k < count; ++k) {
+          const uint64_t x =
+              words[2 * k] | static_cast<uint64_t>(words[2 * k + 1]) << 32;
+          out[i + k] =
+              static_cast<int64_t>(static_cast<uint64_t>(low) + x % range);
+        }
+      });
 }
 
 void FillNormal(const Philox& stream, int64_t begin, int64_t n, float* out) {

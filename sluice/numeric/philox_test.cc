@@ -116,10 +116,10 @@ TEST(Philox, GivesTheTruncatedNormalNumbersOfTensorFlow) {
   std::vector<double> doubles(257);
   FillTruncatedNormal(stream.Skip(257 * kPhiloxBlocksPerNumber), 0,
                       doubles.size(), doubles.data());
-  EXPECT_THAT(Last(doubles, 3),
-              Pointwise(testing::DoubleNear(1e-12),
-                        {0.34173546486828393, -0.653377472833605,
-                         1.6701168647869515}));
+  EXPECT_THAT(
+      Last(doubles, 3),
+      Pointwise(testing::DoubleNear(1e-12),
+                {0.34173546486828393, -0.653377472833605, 1.6701168647869515}));
 }
 
 // Fills 103 numbers at once and in three parts.

@@ -22,7 +22,8 @@ absl::Status MultinomialShape(ShapeContext& c) {
     if (samples < 0) {
       return InvalidArgument(
           "Dimension size, given by scalar input 1, must be non-negative but "
-          "is ", samples);
+          "is ",
+          samples);
     }
   }
   c.set_output(0, PartialShape({logits.dim(0), samples}));
@@ -76,7 +77,8 @@ absl::Status CheckMultinomial(const Tensor& logits, const Tensor& num_samples) {
 // 2 * (r * samples + s) on, so rows may be drawn by any thread.
 template <typename T, typename Index>
 void DrawMultinomialRows(const Philox& stream, const T* logits, int64_t classes,
-              int64_t samples, int64_t begin, int64_t end, Index* out) {
+                         int64_t samples, int64_t begin, int64_t end,
+                         Index* out) {
   std::vector<double> sums(classes);
   for (int64_t row = begin; row < end; ++row) {
     AccumulateProbabilities(logits + row * classes, classes, sums.data());
@@ -88,8 +90,8 @@ void DrawMultinomialRows(const Philox& stream, const T* logits, int64_t classes,
       const double wanted = UniformDouble(first, words.Next()) * sums.back();
       const auto at = std::upper_bound(sums.begin(), sums.end(), wanted);
       // A row without any finite logit leads past the end.
-      out[row * samples + s] = static_cast<Index>(
-          std::min<int64_t>(at - sums.begin(), classes - 1));
+      out[row * samples + s] =
+          static_cast<Index>(std::min<int64_t>(at - sums.begin(), classes - 1));
     }
   }
 }
@@ -100,7 +102,7 @@ absl::Status DrawMultinomial(KernelContext& ctx, const Philox& stream) {
   const int64_t samples = ctx.input(1).scalar<int32_t>();
   const int64_t rows = logits.dim(0);
   const int64_t classes = logits.dim(1);
-  SLUICE_ASSIGN_OR_RETURN(Tensor& out, ctx.Output(0, Shape({rows, samples})));
+  SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, Shape({rows, samples})));
   const T* data = logits.data<T>().data();
   const double nanos =
       10.0 * static_cast<double>(classes) + 20.0 * static_cast<double>(samples);
@@ -109,10 +111,10 @@ absl::Status DrawMultinomial(KernelContext& ctx, const Philox& stream) {
       [&](int64_t begin, int64_t end) {
         if (out.dtype() == DType::kInt32) {
           DrawMultinomialRows(stream, data, classes, samples, begin, end,
-                   out.mutable_data<int32_t>().data());
+                              out.mutable_data<int32_t>().data());
         } else {
           DrawMultinomialRows(stream, data, classes, samples, begin, end,
-                   out.mutable_data<int64_t>().data());
+                              out.mutable_data<int64_t>().data());
         }
       },
       nanos);

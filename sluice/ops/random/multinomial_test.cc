@@ -54,20 +54,20 @@ TEST(Multinomial, NeverDrawsWhatIsNotFinite) {
 }
 
 TEST(Multinomial, RefusesWhatIsNoMatrix) {
-  EXPECT_THAT(KernelRuns("Multinomial", {},
-                         {Tensor::Vector<float>({1}),
-                          Tensor::Scalar<int32_t>(2)})
-                  .Next()
-                  .status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "logits should be a matrix, got shape [1]"));
-  EXPECT_THAT(KernelRuns("Multinomial", {},
-                         {Tensor::Of<float>({1, 1}, {1}),
-                          Tensor::Scalar<int32_t>(-2)})
-                  .Next()
-                  .status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "num_samples should be nonnegative, got -2"));
+  EXPECT_THAT(
+      KernelRuns("Multinomial", {},
+                 {Tensor::Vector<float>({1}), Tensor::Scalar<int32_t>(2)})
+          .Next()
+          .status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "logits should be a matrix, got shape [1]"));
+  EXPECT_THAT(
+      KernelRuns("Multinomial", {},
+                 {Tensor::Of<float>({1, 1}, {1}), Tensor::Scalar<int32_t>(-2)})
+          .Next()
+          .status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "num_samples should be nonnegative, got -2"));
 }
 
 TEST(StatelessMultinomial, DrawsAsTensorFlowDoes) {

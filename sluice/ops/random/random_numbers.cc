@@ -27,7 +27,7 @@ class RandomNumbersKernel : public Kernel {
 
   absl::Status Run(KernelContext& ctx) override {
     SLUICE_ASSIGN_OR_RETURN(const Shape shape, RandomShapeOf(ctx.input(0)));
-    SLUICE_ASSIGN_OR_RETURN(Tensor& out, ctx.Output(0, shape));
+    SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, shape));
     FillTensor(ctx, fill_, stream_.Take(out.size()), out);
     return absl::OkStatus();
   }
@@ -48,7 +48,7 @@ class RandomUniformIntKernel : public Kernel {
 
   absl::Status Run(KernelContext& ctx) override {
     SLUICE_ASSIGN_OR_RETURN(const Shape shape, RandomShapeOf(ctx.input(0)));
-    SLUICE_ASSIGN_OR_RETURN(Tensor& out, ctx.Output(0, shape));
+    SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, shape));
     return FillTensorWithInts(ctx, stream_.Take(out.size()), ctx.input(1),
                               ctx.input(2), out);
   }

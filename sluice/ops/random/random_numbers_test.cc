@@ -21,10 +21,10 @@ KernelRuns FiveNumbers(std::string_view op, DType dtype) {
 
 TEST(RandomUniform, GoesOnWhereTheLastRunEnded) {
   KernelRuns runs = FiveNumbers("RandomUniform", DType::kFloat);
-  EXPECT_THAT(runs.NextValues<float>(),
-              ElementsAre(0.8627676963806152f, 0.6567625999450684f,
-                          0.9905458688735962f, 0.9031013250350952f,
-                          0.7336807250976562f));
+  EXPECT_THAT(
+      runs.NextValues<float>(),
+      ElementsAre(0.8627676963806152f, 0.6567625999450684f, 0.9905458688735962f,
+                  0.9031013250350952f, 0.7336807250976562f));
   EXPECT_THAT(runs.NextValues<float>(),
               ElementsAre(0.06553566455841064f, 0.1508927345275879f,
                           0.4699270725250244f, 0.42449259757995605f,
@@ -68,12 +68,12 @@ TEST(RandomUniform, RefusesShapesThatAreNone) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("must be a vector of {int32,int64}, got "
                                  "shape []")));
-  EXPECT_THAT(KernelRuns("RandomUniform", attrs,
-                         {Tensor::Vector<int32_t>({2, -1})})
-                  .Next()
-                  .status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "Dimension -1 must be >= 0"));
+  EXPECT_THAT(
+      KernelRuns("RandomUniform", attrs, {Tensor::Vector<int32_t>({2, -1})})
+          .Next()
+          .status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "Dimension -1 must be >= 0"));
   EXPECT_FALSE(KernelRuns("RandomUniform", attrs,
                           {Tensor::Vector<int64_t>({1ll << 40, 1ll << 40})})
                    .Next()
@@ -124,20 +124,20 @@ TEST(RandomUniformInt, GivesTensorFlowsNumbers) {
                    Tensor::Scalar<int32_t>(10)});
   EXPECT_THAT(ints.NextValues<int32_t>(), ElementsAre(6, 8, 9, 3, 2, 8, 7));
   EXPECT_THAT(ints.NextValues<int32_t>(), ElementsAre(6, 8, 7, 7, 7, 2, 3));
-  KernelRuns wide("RandomUniformInt", {{"seed", 42}, {"seed2", 7}},
-                  {Tensor::Vector<int32_t>({5}),
-                   Tensor::Scalar<int32_t>(INT32_MIN),
-                   Tensor::Scalar<int32_t>(INT32_MAX)});
-  EXPECT_THAT(wide.NextValues<int32_t>(),
-              ElementsAre(-403804372, 1700008140, -327235019, -713844525,
-                          1709041984));
+  KernelRuns wide(
+      "RandomUniformInt", {{"seed", 42}, {"seed2", 7}},
+      {Tensor::Vector<int32_t>({5}), Tensor::Scalar<int32_t>(INT32_MIN),
+       Tensor::Scalar<int32_t>(INT32_MAX)});
+  EXPECT_THAT(
+      wide.NextValues<int32_t>(),
+      ElementsAre(-403804372, 1700008140, -327235019, -713844525, 1709041984));
   KernelRuns longs("RandomUniformInt", {{"seed", 42}, {"seed2", 7}},
                    {Tensor::Vector<int32_t>({5}), Tensor::Scalar<int64_t>(0),
                     Tensor::Scalar<int64_t>(1ll << 60)});
-  EXPECT_THAT(longs.NextValues<int64_t>(),
-              ElementsAre(383950338336386860, 392825626337135157,
-                          4329425380174144, 904898316885424369,
-                          187798064528494));
+  EXPECT_THAT(
+      longs.NextValues<int64_t>(),
+      ElementsAre(383950338336386860, 392825626337135157, 4329425380174144,
+                  904898316885424369, 187798064528494));
 }
 
 TEST(RandomUniformInt, RefusesAnEmptyRangeUnlessNothingIsDrawn) {
@@ -154,14 +154,14 @@ TEST(RandomUniformInt, RefusesAnEmptyRangeUnlessNothingIsDrawn) {
 }
 
 TEST(RandomUniformInt, RefusesBoundsThatAreNoScalars) {
-  EXPECT_THAT(KernelRuns("RandomUniformInt", {},
-                         {Tensor::Vector<int32_t>({2}),
-                          Tensor::Vector<int32_t>({1}),
-                          Tensor::Scalar<int32_t>(5)})
-                  .Next()
-                  .status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("minval must be 0-D, got shape [1]")));
+  EXPECT_THAT(
+      KernelRuns("RandomUniformInt", {},
+                 {Tensor::Vector<int32_t>({2}), Tensor::Vector<int32_t>({1}),
+                  Tensor::Scalar<int32_t>(5)})
+          .Next()
+          .status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("minval must be 0-D, got shape [1]")));
 }
 
 }  // namespace

@@ -57,14 +57,13 @@ void FillWithTruncatedNormal(const Philox& stream, int64_t begin, int64_t n,
 
 // Calls body(begin, n) for parts of [0, size) that start at whole groups.
 void ForRandomGroups(KernelContext& ctx, int64_t size, double nanos,
-               absl::FunctionRef<void(int64_t, int64_t)> body) {
-  ctx.ParallelFor(
-      (size + kPhiloxGroup - 1) / kPhiloxGroup,
-      [&](int64_t begin, int64_t end) {
-        const int64_t first = begin * kPhiloxGroup;
-        body(first, std::min(end * kPhiloxGroup, size) - first);
-      },
-      nanos * kPhiloxGroup);
+                     absl::FunctionRef<void(int64_t, int64_t)> body) {
+  ctx.ParallelFor((size + kPhiloxGroup - 1) / kPhiloxGroup,
+                  [&](int64_t begin, int64_t end) {
+                    const int64_t first = begin * kPhiloxGroup;
+                    body(first, std::min(end * kPhiloxGroup, size) - first);
+                  },
+                  nanos * kPhiloxGroup);
 }
 
 template <typename T>
@@ -95,31 +94,46 @@ RandomStream::RandomStream(const KernelConstruction& construction)
 
 RandomFill UniformFill(DType type) {
   switch (type) {
-    case DType::kFloat: return {FillWithUniform<float>, 1.2};
-    case DType::kDouble: return {FillWithUniform<double>, 2.5};
-    case DType::kHalf: return {FillWithUniform<Half>, 3};
-    case DType::kBfloat16: return {FillWithUniform<BFloat16>, 3};
-    default: return {};
+    case DType::kFloat:
+      return {FillWithUniform<float>, 1.2};
+    case DType::kDouble:
+      return {FillWithUniform<double>, 2.5};
+    case DType::kHalf:
+      return {FillWithUniform<Half>, 3};
+    case DType::kBfloat16:
+      return {FillWithUniform<BFloat16>, 3};
+    default:
+      return {};
   }
 }
 
 RandomFill NormalFill(DType type) {
   switch (type) {
-    case DType::kFloat: return {FillWithNormal<float>, 15};
-    case DType::kDouble: return {FillWithNormal<double>, 25};
-    case DType::kHalf: return {FillWithNormal<Half>, 18};
-    case DType::kBfloat16: return {FillWithNormal<BFloat16>, 18};
-    default: return {};
+    case DType::kFloat:
+      return {FillWithNormal<float>, 15};
+    case DType::kDouble:
+      return {FillWithNormal<double>, 25};
+    case DType::kHalf:
+      return {FillWithNormal<Half>, 18};
+    case DType::kBfloat16:
+      return {FillWithNormal<BFloat16>, 18};
+    default:
+      return {};
   }
 }
 
 RandomFill TruncatedNormalFill(DType type) {
   switch (type) {
-    case DType::kFloat: return {FillWithTruncatedNormal<float>, 20};
-    case DType::kDouble: return {FillWithTruncatedNormal<double>, 30};
-    case DType::kHalf: return {FillWithTruncatedNormal<Half>, 23};
-    case DType::kBfloat16: return {FillWithTruncatedNormal<BFloat16>, 23};
-    default: return {};
+    case DType::kFloat:
+      return {FillWithTruncatedNormal<float>, 20};
+    case DType::kDouble:
+      return {FillWithTruncatedNormal<double>, 30};
+    case DType::kHalf:
+      return {FillWithTruncatedNormal<Half>, 23};
+    case DType::kBfloat16:
+      return {FillWithTruncatedNormal<BFloat16>, 23};
+    default:
+      return {};
   }
 }
 
@@ -146,9 +160,9 @@ absl::Status FillTensorWithInts(KernelContext& ctx, const Philox& stream,
   if (out.size() == 0) return absl::OkStatus();
   return out.dtype() == DType::kInt32
              ? FillRandomInts(ctx, stream, low.scalar<int32_t>(),
-                        high.scalar<int32_t>(), out)
+                              high.scalar<int32_t>(), out)
              : FillRandomInts(ctx, stream, low.scalar<int64_t>(),
-                        high.scalar<int64_t>(), out);
+                              high.scalar<int64_t>(), out);
 }
 
 absl::StatusOr<Shape> RandomShapeOf(const Tensor& sizes) {

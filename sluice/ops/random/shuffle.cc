@@ -47,7 +47,7 @@ class RandomShuffleKernel : public Kernel {
     if (element == 0 && in.dtype() != DType::kString) {
       return Unimplemented("RandomShuffle of ", DTypeName(in.dtype()));
     }
-    SLUICE_ASSIGN_OR_RETURN(Tensor& out, ctx.Output(0, in.shape()));
+    SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, in.shape()));
     // One word for each row but the last, in whole blocks.
     const auto order = ShuffledOrder(rows, stream_.TakeBlocks((rows + 2) / 4));
     const int64_t row = in.size() / rows;

@@ -26,7 +26,7 @@ template <RandomFill (*kFillOf)(DType)>
 absl::Status StatelessNumbers(KernelContext& ctx) {
   SLUICE_ASSIGN_OR_RETURN(const Shape shape, RandomShapeOf(ctx.input(0)));
   SLUICE_ASSIGN_OR_RETURN(const Philox stream, StatelessStream(ctx.input(1)));
-  SLUICE_ASSIGN_OR_RETURN(Tensor& out, ctx.Output(0, shape));
+  SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, shape));
   FillTensor(ctx, kFillOf(out.dtype()), stream, out);
   return absl::OkStatus();
 }
@@ -34,7 +34,7 @@ absl::Status StatelessNumbers(KernelContext& ctx) {
 absl::Status StatelessInts(KernelContext& ctx) {
   SLUICE_ASSIGN_OR_RETURN(const Shape shape, RandomShapeOf(ctx.input(0)));
   SLUICE_ASSIGN_OR_RETURN(const Philox stream, StatelessStream(ctx.input(1)));
-  SLUICE_ASSIGN_OR_RETURN(Tensor& out, ctx.Output(0, shape));
+  SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, shape));
   return FillTensorWithInts(ctx, stream, ctx.input(2), ctx.input(3), out);
 }
 

@@ -5,8 +5,7 @@
 namespace sluice {
 namespace {
 
-Tensor StatelessDraw(std::string_view op, DType dtype, int32_t n,
-                     Tensor seed) {
+Tensor StatelessDraw(std::string_view op, DType dtype, int32_t n, Tensor seed) {
   OpTest test(op);
   test.AddInput<int32_t>({1}, {n}).AddInput(std::move(seed));
   test.Attr("dtype", dtype);
@@ -21,11 +20,10 @@ TEST(StatelessRandom, GivesTensorFlowsNumbers) {
               Tensor::Vector<float>({0.8440604209899902f, 0.19204533100128174f,
                                      0.9962232112884521f}),
               0);
-  ExpectClose(
-      StatelessDraw("StatelessRandomUniform", DType::kDouble, 3, seed),
-      Tensor::Vector<double>(
-          {0.7524837538451801, 0.9697857725627486, 0.17592233912897481}),
-      0);
+  ExpectClose(StatelessDraw("StatelessRandomUniform", DType::kDouble, 3, seed),
+              Tensor::Vector<double>({0.7524837538451801, 0.9697857725627486,
+                                      0.17592233912897481}),
+              0);
   ExpectClose(StatelessDraw("StatelessRandomNormal", DType::kFloat, 3, seed),
               Tensor::Vector<float>({0.544110119342804f, 0.20738030970096588f,
                                      0.0735643208026886f}),
@@ -51,10 +49,9 @@ TEST(StatelessRandomUniformInt, GivesTensorFlowsNumbers) {
   op.AddInput(Tensor::Scalar<int64_t>(-5));
   op.AddInput(Tensor::Scalar<int64_t>(1ll << 40));
   SLUICE_ASSERT_OK(op.Run());
-  ExpectClose(op.output(0),
-              Tensor::Vector<int64_t>({1036159160131, 635312348566,
-                                       846040150269, 267342743203,
-                                       753202267753}));
+  ExpectClose(op.output(0), Tensor::Vector<int64_t>(
+                                {1036159160131, 635312348566, 846040150269,
+                                 267342743203, 753202267753}));
 }
 
 TEST(StatelessRandom, RefusesASeedThatIsNoPair) {
@@ -65,12 +62,12 @@ TEST(StatelessRandom, RefusesASeedThatIsNoPair) {
 }
 
 TEST(StatelessRandom, InfersItsShapeAndChecksTheSeeds) {
-  EXPECT_EQ(InferredShape("StatelessRandomNormal", {"[2]", "[2]"}, {},
-                          DType::kInt32),
-            "[?,?]");
-  EXPECT_THAT(InferredShape("StatelessRandomNormal", {"[2]", "[3]"}, {},
-                            DType::kInt32),
-              testing::HasSubstr("Dimension must be 2 but is 3"));
+  EXPECT_EQ(
+      InferredShape("StatelessRandomNormal", {"[2]", "[2]"}, {}, DType::kInt32),
+      "[?,?]");
+  EXPECT_THAT(
+      InferredShape("StatelessRandomNormal", {"[2]", "[3]"}, {}, DType::kInt32),
+      testing::HasSubstr("Dimension must be 2 but is 3"));
 }
 
 }  // namespace

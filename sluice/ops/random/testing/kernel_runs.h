@@ -42,8 +42,12 @@ class KernelRuns {
   absl::Status Build(std::string_view op, AttrMap attrs) {
     NodeSpec spec{"op", std::string(op), {}, {}, std::move(attrs), ""};
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      auto input = graph_.AddNode({StrCat("input", i), "TestInput", {}, {},
-                                   {{"dtype", inputs_[i].dtype()}}, ""});
+      auto input = graph_.AddNode({StrCat("input", i),
+                                   "TestInput",
+                                   {},
+                                   {},
+                                   {{"dtype", inputs_[i].dtype()}},
+                                   ""});
       if (!input.ok()) return status_ = input.status();
       spec.inputs.push_back((*input)->output(0));
     }
