@@ -178,10 +178,10 @@ void BindScopes(py::class_<PyGraph>& graph) {
       .def("cond_value", [](PyGraph& g, int node, int index) {
         // A branch result as it is seen inside the branch.
         const Output value = OutputOf(g, node, index);
-        if (Current(g).control_flow == nullptr) return py::make_tuple(node, index);
+        if (Current(g).control_flow == nullptr) return std::make_pair(node, index);
         const Output inside = Check(Current(g).control_flow->AddValue(
             value, Current(g).name_scope));
-        return py::make_tuple(inside.node->id(), inside.index);
+        return std::make_pair(inside.node->id(), inside.index);
       })
       .def("exit_control_flow", [](PyGraph& g) {
         if (Current(g).control_flow) Current(g).control_flow = Current(g).control_flow->outer();

@@ -1,0 +1,188 @@
+"""Constants, and what is known of a tensor before a run."""
+
+import numpy as np
+
+from sluice import _sluice
+from sluice.framework import dtypes
+from sluice.framework import ops
+from sluice.framework import tensor_shape
+
+
+def _is_tensor_in(value):
+    if isinstance(value, (list, tuple)):
+        return any(_is_tensor_in(v) for v in value)
+    return isinstance(value, ops.Tensor) or hasattr(value,
+                                                    "_as_graph_element")
+
+
+def _python_type_ok(value, dtype):
+    """Whether Python values may become `dtype`, as strict as TensorFlow."""
+    if isinstance(value, (list, tuple)):
+        return all(_python_type_ok(v, dtype) for v in value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return True
+    if dtype.is_floating or dtype.is_complex:
+        return isinstance(value, (int, float, complex)) and not isinstance(
+            value, bool) or isinstance(value, tensor_shape.Dimension)
+    if dtype.is_integer or dtype.is_quantized:
+        return isinstance(value, (int, tensor_shape.Dimension)) and \
+            not isinstance(value, bool)
+    if dtype is dtypes.string:
+        return isinstance(value, (str, bytes))
+    if dtype is dtypes.bool_:
+        return isinstance(value, (bool, np.bool_))
+    return True
+
+
+def _first_leaf(value):
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return value
+
+
+def _plain(value):
+    if isinstance(value, tensor_shape.TensorShape):
+        return [_plain(d) for d in value.as_list()]
+    if isinstance(value, tensor_shape.Dimension):
+        return value.value
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def to_array(value, dtype=None):
+    """`value` as an array of the type a constant of it would have."""
+    value = _plain(value)
+    if isinstance(value, np.ndarray) or isinstance(value, np.generic):
+        array = np.asarray(value)
+        if dtype is not None and dtype is not dtypes.string:
+            array = array.astype(dtype.as_numpy_dtype, copy=False)
+    else:
+        if value is None:
+            raise ValueError("None values not supported.")
+        if dtype is not None and not _python_type_ok(value, dtype):
+            leaf = _first_leaf(value)
+            raise TypeError(
+                "Expected %s, got %r of type '%s' instead." %
+                (dtype.name, leaf, type(leaf).__name__))
+        if dtype is None or dtype is dtypes.string:
+            array = np.array(value)
+        else:
+            try:
+                array = np.array(value, dtype=dtype.as_numpy_dtype)
+            except OverflowError as e:
+                raise ValueError(str(e)) from None
+        if dtype is None:
+            if array.dtype == np.float64:
+                array = array.astype(np.float32)
+            elif array.dtype == np.int64 and array.size and \
+                    np.iinfo(np.int32).min <= array.min() and \
+                    array.max() <= np.iinfo(np.int32).max:
+                array = array.astype(np.int32)
+            elif array.dtype == np.int64 and not array.size:
+                array = array.astype(np.int32)
+    if array.dtype.kind in "US" or (dtype is dtypes.string and
+                                    array.dtype.kind != "O"):
+        flat = np.empty(array.shape, dtype=object)
+        source = np.array(value, dtype=object) if not isinstance(
+            value, np.ndarray) else array
+        for index in np.ndindex(array.shape):
+            item = source[index] if source.shape == array.shape else \
+                array[index]
+            flat[index] = item.encode() if isinstance(item, str) else bytes(
+                item)
+        array = flat
+    elif array.dtype.kind == "O":
+        if array.size and not all(isinstance(v, (str, bytes))
+                                  for v in array.ravel()):
+            raise ValueError("Can't convert %r to a tensor" % (value,))
+    return np.require(array, requirements="C") if array.ndim else array
+
+
+def tensor_value(value, dtype=None, shape=None, verify_shape=False):
+    """(engine tensor, dtype, whether one value stands for many)."""
+    dtype = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
+    array = to_array(value, dtype)
+    found = dtype or dtypes.as_dtype(array.dtype)
+    splat = False
+    if shape is not None:
+        wanted = tuple(int(d) for d in tensor_shape.as_shape(shape).as_list())
+        count = int(np.prod(wanted, dtype=np.int64))
+        if array.shape != wanted:
+            if verify_shape:
+                raise TypeError("Expected Tensor's shape: %s, got %s." %
+                                (wanted, array.shape))
+            if array.size == 1:
+                splat = count > 1
+                array = np.broadcast_to(array.reshape(()), wanted)
+            elif array.size > count:
+                raise ValueError(
+                    "Too many elements provided. Needed at most %d, but "
+                    "received %d" % (count, array.size))
+            elif array.size < count:
+                flat = np.concatenate([array.ravel(), np.repeat(
+                    array.ravel()[-1:], count - array.size)])
+                array = flat.reshape(wanted)
+            else:
+                array = array.reshape(wanted)
+            array = np.ascontiguousarray(array).reshape(wanted)
+    return _sluice.tensor_from_array(array, int(found)), found, splat
+
+
+def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
+    graph = ops.get_default_graph()
+    tensor, found, splat = tensor_value(value, dtype, shape, verify_shape)
+    if splat and hasattr(tensor, "set_splat"):
+        tensor.set_splat()
+    op = graph._add_op("Const", name, [], {"value": tensor,
+                                           "dtype": int(found)})
+    return op.outputs[0]
+
+
+def constant_value(tensor, partial=False):
+    """The value of `tensor` as an array if it is known, else None."""
+    if not isinstance(tensor, ops.Tensor):
+        return tensor
+    return tensor.graph._core.constant_value(tensor.op._id, tensor._index)
+
+
+def constant_value_as_shape(tensor):
+    if not isinstance(tensor, ops.Tensor):
+        return tensor_shape.TensorShape(
+            [None if d == -1 else d for d in tensor])
+    return tensor_shape.TensorShape._of(
+        tensor.graph._core.constant_value_as_shape(tensor.op._id,
+                                                   tensor._index))
+
+
+def _from_list(value, dtype=None, name=None, as_ref=False):
+    if _is_tensor_in(value):
+        from sluice.ops import array_ops
+        return array_ops._pack_mixed(value, dtype, name or "packed")
+    return constant(value, dtype=dtype, name=name or "Const")
+
+
+def _from_shape(value, dtype=None, name=None, as_ref=False):
+    if not value.is_fully_defined():
+        raise ValueError("Cannot convert a partially known TensorShape to a "
+                         "Tensor: %s" % value)
+    dims = value.as_list()
+    if dtype is None:
+        dtype = dtypes.int64 if any(d > 2**31 - 1 for d in dims) else \
+            dtypes.int32
+    return constant(dims, dtype=dtype, name=name or "shape_as_tensor")
+
+
+def _from_dimension(value, dtype=None, name=None, as_ref=False):
+    if value.value is None:
+        raise ValueError("Cannot convert an unknown Dimension to a Tensor: "
+                         "%s" % value)
+    return constant(value.value, dtype=dtype or dtypes.int32,
+                    name=name or "shape_as_tensor")
+
+
+ops.register_tensor_conversion_function((list, tuple), _from_list, 100)
+ops.register_tensor_conversion_function(tensor_shape.TensorShape,
+                                        _from_shape, 90)
+ops.register_tensor_conversion_function(tensor_shape.Dimension,
+                                        _from_dimension, 90)

@@ -1,0 +1,223 @@
+"""tf.nn: activations, losses, layers without state."""
+
+from sluice.framework import constant_op
+from sluice.framework import dtypes
+from sluice.framework import ops
+from sluice.framework.op_builder import apply_op
+from sluice.ops import array_ops
+from sluice.ops import math_ops
+from sluice.ops import random_ops
+
+
+def _features(op_type):
+    def function(features, name=None):
+        return apply_op(op_type, name, features=features)
+    function.__name__ = op_type.lower()
+    return function
+
+
+relu = _features("Relu")
+relu6 = _features("Relu6")
+elu = _features("Elu")
+selu = _features("Selu")
+softplus = _features("Softplus")
+softsign = _features("Softsign")
+sigmoid = math_ops.sigmoid
+tanh = math_ops.tanh
+l2_loss = math_ops.l2_loss
+
+
+def leaky_relu(features, alpha=0.2, name=None):
+    return apply_op("LeakyRelu", name, features=features, alpha=alpha)
+
+
+def bias_add(value, bias, data_format=None, name=None):
+    with ops.name_scope(name, "BiasAdd", [value, bias]) as scope:
+        value = ops.convert_to_tensor(value, name="input")
+        bias = ops.convert_to_tensor(bias, dtype=value.dtype, name="bias")
+        return apply_op("BiasAdd", scope, value=value, bias=bias,
+                        data_format=data_format)
+
+
+def softmax(logits, axis=None, name=None, dim=None):
+    return apply_op("Softmax", name, logits=logits)
+
+
+def log_softmax(logits, axis=None, name=None, dim=None):
+    return apply_op("LogSoftmax", name, logits=logits)
+
+
+def _require_names(name, sentinel, labels, logits):
+    if sentinel is not None:
+        raise ValueError("Only call `%s` with named arguments (labels=..., "
+                         "logits=..., ...)" % name)
+    if labels is None or logits is None:
+        raise ValueError("Both labels and logits must be provided.")
+
+
+def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None,
+                                             logits=None, name=None):
+    _require_names("sparse_softmax_cross_entropy_with_logits", _sentinel,
+                   labels, logits)
+    with ops.name_scope(name, "SparseSoftmaxCrossEntropyWithLogits",
+                        [labels, logits]):
+        labels = ops.convert_to_tensor(labels)
+        logits = ops.convert_to_tensor(logits)
+        labels_static = labels.shape
+        array_ops.shape(labels)
+        if logits.shape.ndims == 2:
+            cost = apply_op(
+                "SparseSoftmaxCrossEntropyWithLogits",
+                "SparseSoftmaxCrossEntropyWithLogits", features=logits,
+                labels=labels)
+            return cost.loss
+        classes = array_ops.shape(logits)[-1]
+        flat = apply_op(
+            "SparseSoftmaxCrossEntropyWithLogits",
+            "SparseSoftmaxCrossEntropyWithLogits",
+            features=array_ops.reshape(logits, [-1, classes]),
+            labels=array_ops.reshape(labels, [-1]))
+        result = array_ops.reshape(flat.loss, array_ops.shape(labels))
+        result.set_shape(labels_static)
+        return result
+
+
+def softmax_cross_entropy_with_logits_v2(labels, logits, axis=None, name=None,
+                                         dim=None):
+    with ops.name_scope(name, "softmax_cross_entropy_with_logits",
+                        [logits, labels]) as scope:
+        logits = ops.convert_to_tensor(logits, name="logits")
+        labels = ops.convert_to_tensor(labels, name="labels",
+                                       dtype=logits.dtype)
+        rank = array_ops.rank(logits)
+        shape = array_ops.shape(logits)
+
+        def flatten(x):
+            r = array_ops.rank(x)
+            last = array_ops.slice(
+                array_ops.shape(x), [math_ops.subtract(r, 1)], [1])
+            out = array_ops.reshape(x, array_ops.concat([[-1], last], 0))
+            static = x.shape
+            if static.ndims is not None:
+                dims = static.as_list()
+                rows = 1
+                for d in dims[:-1]:
+                    rows = None if d is None or rows is None else rows * d
+                out.set_shape([rows, dims[-1]])
+            return out
+
+        static = logits.shape
+        cost = apply_op("SoftmaxCrossEntropyWithLogits", scope,
+                        features=flatten(logits), labels=flatten(labels)).loss
+        out = array_ops.reshape(cost, array_ops.slice(
+            shape, [0], [math_ops.subtract(rank, 1)]))
+        if static.ndims is not None:
+            out.set_shape(static.as_list()[:-1])
+        return out
+
+
+def softmax_cross_entropy_with_logits(_sentinel=None, labels=None,
+                                      logits=None, dim=-1, name=None,
+                                      axis=None):
+    _require_names("softmax_cross_entropy_with_logits", _sentinel, labels,
+                   logits)
+    with ops.name_scope(name, "softmax_cross_entropy_with_logits_sg",
+                        [logits, labels]) as scope:
+        labels = array_ops.stop_gradient(labels, name="labels_stop_gradient")
+    return softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits,
+                                                name=scope)
+
+
+def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None,
+                                      logits=None, name=None):
+    _require_names("sigmoid_cross_entropy_with_logits", _sentinel, labels,
+                   logits)
+    with ops.name_scope(name, "logistic_loss", [logits, labels]) as scope:
+        logits = ops.convert_to_tensor(logits, name="logits")
+        labels = ops.convert_to_tensor(labels, name="labels",
+                                       dtype=logits.dtype)
+        zeros = array_ops.zeros_like(logits, dtype=logits.dtype)
+        positive = logits >= zeros
+        relu_logits = array_ops.where(positive, logits, zeros)
+        neg_abs = array_ops.where(positive, -logits, logits)
+        return math_ops.add(relu_logits - logits * labels,
+                            math_ops.log1p(math_ops.exp(neg_abs)),
+                            name=scope)
+
+
+def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None,
+            rate=None):
+    if keep_prob is None and rate is None:
+        raise ValueError("You must provide a rate to dropout.")
+    with ops.name_scope(name, "dropout", [x]):
+        x = ops.convert_to_tensor(x, name="x")
+        if rate is None:
+            rate = 1 - keep_prob
+        if not isinstance(rate, ops.Tensor) and rate == 0:
+            return x
+        rate = ops.convert_to_tensor(rate, dtype=x.dtype, name="rate")
+        shape = array_ops.shape(x) if noise_shape is None else noise_shape
+        noise = random_ops.random_uniform(shape, seed=seed, dtype=x.dtype)
+        scale = 1 / (1 - rate)
+        keep = noise >= rate
+        result = x * scale * math_ops.cast(keep, x.dtype)
+        result.set_shape(x.shape)
+        return result
+
+
+def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
+    axis = dim if axis is None else axis
+    with ops.name_scope(name, "l2_normalize", [x]) as scope:
+        x = ops.convert_to_tensor(x, name="x")
+        total = math_ops.reduce_sum(math_ops.square(x), axis, keepdims=True)
+        inverse = math_ops.rsqrt(math_ops.maximum(total, epsilon))
+        return math_ops.multiply(x, inverse, name=scope)
+
+
+def in_top_k(predictions, targets, k, name=None):
+    return apply_op("InTopKV2", name, predictions=predictions,
+                    targets=targets, k=k)
+
+
+def top_k(input, k=1, sorted=True, name=None):
+    return apply_op("TopKV2", name, input=input, k=k, sorted=sorted)
+
+
+def zero_fraction(value, name=None):
+    with ops.name_scope(name, "zero_fraction", [value]):
+        value = ops.convert_to_tensor(value, name="value")
+        zero = constant_op.constant(0, dtype=value.dtype, name="zero")
+        return math_ops.reduce_mean(math_ops.cast(
+            math_ops.equal(value, zero), dtypes.float32))
+
+
+def xw_plus_b(x, weights, biases, name=None):
+    with ops.name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
+        return bias_add(math_ops.matmul(x, weights), biases, name=scope)
+
+
+def embedding_lookup(params, ids, partition_strategy="mod", name=None,
+                     validate_indices=True, max_norm=None):
+    if isinstance(params, (list, tuple)):
+        if len(params) != 1:
+            raise NotImplementedError(
+                "embedding_lookup over several tables is not provided yet")
+        params = params[0]
+    with ops.name_scope(name, "embedding_lookup", [params, ids]) as scope:
+        ids = ops.convert_to_tensor(ids, name="ids")
+        with ops.colocate_with(params):
+            result = array_ops.gather(params, ids)
+        return array_ops.identity(result, name=scope)
+
+
+def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
+    keep = bool(keep_dims if keepdims is None else keepdims)
+    with ops.name_scope(name, "moments", [x, axes]):
+        mean = math_ops.reduce_mean(x, axes, keepdims=True, name="mean")
+        variance = math_ops.reduce_mean(
+            math_ops.squared_difference(x, array_ops.stop_gradient(mean)),
+            axes, keepdims=True, name="variance")
+        if keep:
+            return mean, variance
+        return array_ops.squeeze(mean, axes), array_ops.squeeze(variance,
+                                                                axes)
