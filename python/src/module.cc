@@ -4,6 +4,8 @@
 
 #include "src/gradient_binding.h"
 #include "src/graph_binding.h"
+#include "src/io_binding.h"
+#include "src/server_binding.h"
 #include "src/session_binding.h"
 #include "src/status.h"
 #include "src/tensor_convert.h"
@@ -16,4 +18,6 @@ PYBIND11_MODULE(_sluice, m) {
   BindGradients(m);
   BindSession(m);
   BindFastRun(m);
+  BindServer(m);
+  BindIo(m);
 }
