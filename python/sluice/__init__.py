@@ -1,0 +1,91 @@
+"""Sluice: distributed dataflow for machine learning.
+
+`import sluice as tf` gives TensorFlow 1's graph-mode API.
+"""
+
+from sluice import _sluice  # noqa: F401
+from sluice.framework import errors
+from sluice.framework import protos as _protos
+from sluice.framework.constant_op import constant  # noqa: F401
+from sluice.framework.device import DeviceSpec  # noqa: F401
+from sluice.framework.dtypes import (  # noqa: F401
+    DType, as_dtype, bfloat16, complex128, complex64, double, float16,
+    float32, float64, half, int16, int32, int64, int8, qint16, qint32, qint8,
+    quint16, quint8, resource, string, uint16, uint32, uint64, uint8, variant)
+from sluice.framework.dtypes import bool_ as bool  # noqa: F401
+from sluice.framework.errors import OpError  # noqa: F401
+from sluice.framework.op_builder import raw_ops  # noqa: F401
+from sluice.framework.ops import (  # noqa: F401
+    Graph, GraphKeys, IndexedSlices, NoGradient, NotDifferentiable, Operation,
+    RegisterGradient, RegisterShape, Tensor, add_to_collection,
+    add_to_collections, colocate_with, container, control_dependencies,
+    convert_to_tensor, convert_to_tensor_or_indexed_slices, device,
+    get_collection, get_collection_ref, get_default_graph,
+    get_default_session, init_scope, name_scope, op_scope,
+    register_tensor_conversion_function, reset_default_graph)
+from sluice.framework.sparse_tensor import (  # noqa: F401
+    SparseTensor, SparseTensorValue)
+from sluice.framework.tensor_shape import Dimension, TensorShape  # noqa: F401
+from sluice.ops import array_ops as _array_ops
+from sluice.ops import control_flow_ops as _control_flow_ops
+from sluice.ops import init_ops as _init_ops
+from sluice.ops import math_ops as _math_ops
+from sluice.ops import random_ops as _random_ops
+from sluice.ops import variables as _variables
+from sluice.ops.gradients import AggregationMethod, gradients  # noqa: F401
+from sluice.ops.variable_scope import (  # noqa: F401
+    AUTO_REUSE, VariableScope, get_local_variable, get_variable,
+    get_variable_scope, no_regularizer, variable_op_scope, variable_scope)
+from sluice.client.session import InteractiveSession, Session  # noqa: F401
+
+
+def _export(module, names):
+    for name in names.split():
+        globals()[name] = getattr(module, name)
+
+
+_export(_array_ops, """
+    boolean_mask broadcast_to check_numerics concat dynamic_partition
+    dynamic_stitch expand_dims fill gather gather_nd identity
+    invert_permutation listdiff newaxis one_hot ones ones_like pack pad
+    parallel_stack placeholder placeholder_with_default rank reshape reverse
+    select setdiff1d shape shape_n size slice split squeeze stack
+    stop_gradient strided_slice tile transpose unique unpack unstack where
+    zeros zeros_like""")
+_export(_math_ops, """
+    abs accumulate_n add add_n arg_max arg_min argmax argmin batch_matmul cast
+    ceil clip_by_value cos count_nonzero cumsum div divide equal erf exp expm1
+    floor floor_div floordiv floormod greater greater_equal inv is_finite
+    is_inf is_nan less less_equal lin_space linspace log log1p logical_and
+    logical_not logical_or logical_xor matmul maximum minimum mod mul multiply
+    neg negative not_equal pow range reciprocal reduce_all reduce_any
+    reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
+    rint round rsqrt saturate_cast segment_sum sigmoid sign sin sqrt square
+    squared_difference sub subtract tanh to_double to_float to_int32 to_int64
+    truediv truncatediv unsorted_segment_sum""")
+_export(_control_flow_ops, "Assert cond group no_op tuple while_loop")
+_export(_random_ops, """
+    multinomial random_normal random_shuffle random_uniform set_random_seed
+    truncated_normal""")
+_export(_init_ops, """
+    constant_initializer glorot_normal_initializer glorot_uniform_initializer
+    ones_initializer random_normal_initializer random_uniform_initializer
+    truncated_normal_initializer uniform_unit_scaling_initializer
+    variance_scaling_initializer zeros_initializer""")
+_export(_variables, """
+    Variable all_variables assert_variables_initialized global_variables
+    global_variables_initializer initialize_all_variables
+    initialize_local_variables initialize_variables is_variable_initialized
+    local_variables local_variables_initializer model_variables
+    moving_average_variables report_uninitialized_variables
+    trainable_variables variables_initializer""")
+_export(_protos, """
+    AttrValue ConfigProto Event GPUOptions GraphDef GraphOptions
+    MetaGraphDef NodeDef OptimizerOptions RunMetadata RunOptions Summary
+    SessionLog""")
+
+from sluice.ops import nn_ops as nn  # noqa: E402,F401
+
+__version__ = VERSION = "1.15.5"
+GIT_VERSION = "sluice"
+COMPILER_VERSION = "gcc"

@@ -1,0 +1,449 @@
+"""Sessions: run steps of a graph, here or on a server."""
+
+import collections
+import collections.abc
+import threading
+
+import numpy as np
+
+from sluice import _sluice
+from sluice.framework import errors
+from sluice.framework import ops
+from sluice.framework import protos
+from sluice.framework import sparse_tensor
+
+
+def _is_attrs_class(obj):
+    return hasattr(type(obj), "__attrs_attrs__")
+
+
+def _is_namedtuple(obj):
+    return isinstance(obj, tuple) and hasattr(obj, "_fields")
+
+
+# Types that users registered: (type, fetch, feed, feed for partial runs).
+_registered = []
+
+
+def register_session_run_conversion_functions(
+        tensor_type, fetch_function, feed_function=None,
+        feed_function_for_partial_run=None):
+    for entry in _registered:
+        if issubclass(tensor_type, entry[0]):
+            raise ValueError("%s has already been registered so ignore it." %
+                             tensor_type)
+    _registered.insert(0, (tensor_type, fetch_function, feed_function,
+                           feed_function_for_partial_run))
+
+
+class _Fetches(object):
+    """A fetch structure taken apart: its leaves, and how to put values back."""
+
+    def __init__(self, graph, fetches):
+        self.graph = graph
+        self.leaves = []  # Tensors and operations, each once.
+        self._index = {}
+        self.rebuild = self._take(fetches)
+
+    def _leaf(self, element, original):
+        graph = self.graph
+        try:
+            element = graph.as_graph_element(element, allow_tensor=True,
+                                             allow_operation=True)
+        except TypeError as e:
+            raise TypeError(
+                "Fetch argument %r has invalid type %r, must be a string or "
+                "Tensor. (%s)" % (original, type(original), e)) from None
+        except (ValueError, KeyError) as e:
+            raise ValueError("Fetch argument %r cannot be interpreted as a "
+                             "Tensor. (%s)" % (original, e)) from None
+        if not graph.is_fetchable(element):
+            raise ValueError("Operation %r has been marked as not fetchable. "
+                             "Typically this happens when it is defined in "
+                             "another function or code block." % element.name)
+        at = self._index.get(element)
+        if at is None:
+            at = self._index[element] = len(self.leaves)
+            self.leaves.append(element)
+        return at
+
+    def _take(self, fetch):
+        if fetch is None:
+            raise TypeError("Fetch argument %r has invalid type %r" %
+                            (fetch, type(fetch)))
+        if isinstance(fetch, (ops.Tensor, ops.Operation, str, bytes)):
+            at = self._leaf(fetch, fetch)
+            return lambda values: values[at]
+        if _is_namedtuple(fetch) and not isinstance(
+                fetch, sparse_tensor.SparseTensor):
+            parts = [self._take(f) for f in fetch]
+            cls = type(fetch)
+            return lambda values: cls(*[p(values) for p in parts])
+        if isinstance(fetch, (list, tuple)):
+            parts = [self._take(f) for f in fetch]
+            if isinstance(fetch, list):
+                return lambda values: [p(values) for p in parts]
+            return lambda values: tuple([p(values) for p in parts])
+        if isinstance(fetch, collections.abc.Mapping):
+            parts = [(k, self._take(v)) for k, v in fetch.items()]
+            cls = type(fetch)
+
+            def rebuild(values):
+                result = cls()
+                for key, part in parts:
+                    result[key] = part(values)
+                return result
+            return rebuild
+        if _is_attrs_class(fetch):
+            fields = [a.name for a in type(fetch).__attrs_attrs__]
+            parts = [self._take(getattr(fetch, f)) for f in fields]
+            cls = type(fetch)
+            return lambda values: cls(*[p(values) for p in parts])
+        for tensor_type, fetch_function, _, _ in _registered:
+            if isinstance(fetch, tensor_type):
+                elements, contract = fetch_function(fetch)
+                at = [self._leaf(e, fetch) for e in elements]
+                return lambda values: contract([values[i] for i in at])
+        at = self._leaf(fetch, fetch)
+        return lambda values: values[at]
+
+
+register_session_run_conversion_functions(
+    sparse_tensor.SparseTensor,
+    lambda fetch: ([fetch.indices, fetch.values, fetch.dense_shape],
+                   lambda v: sparse_tensor.SparseTensorValue(*v)),
+    lambda feed, value: list(zip(
+        [feed.indices, feed.values, feed.dense_shape], value)))
+register_session_run_conversion_functions(
+    ops.IndexedSlices,
+    lambda fetch: (
+        [fetch.values, fetch.indices] + (
+            [] if fetch.dense_shape is None else [fetch.dense_shape]),
+        lambda v: ops.IndexedSlicesValue(
+            v[0], v[1], v[2] if len(v) > 2 else None)),
+    lambda feed, value: list(zip(
+        [feed.values, feed.indices] + (
+            [] if feed.dense_shape is None else [feed.dense_shape]), value)))
+
+
+def _flatten_feeds(feed_dict):
+    for key, value in feed_dict.items():
+        for pair in _flatten_feed(key, value):
+            yield pair
+
+
+def _flatten_feed(key, value):
+    if isinstance(key, tuple) and not _is_namedtuple(key):
+        for k, v in zip(key, value):
+            for pair in _flatten_feed(k, v):
+                yield pair
+        return
+    for tensor_type, _, feed_function, _ in _registered:
+        if isinstance(key, tensor_type) and feed_function is not None:
+            for pair in feed_function(key, value):
+                yield pair
+            return
+    yield key, value
+
+
+def _feed_array(tensor, value):
+    """`value` as an array that can be fed for `tensor`."""
+    if isinstance(value, ops.Tensor):
+        raise TypeError(
+            "The value of a feed cannot be a tf.Tensor object. Acceptable "
+            "feed values include Python scalars, strings, lists, numpy "
+            "ndarrays, or TensorHandles. For reference, the tensor object was "
+            "%s which was passed to the feed with key %s." % (value, tensor))
+    dtype = tensor.dtype.base_dtype
+    kind = dtype.as_numpy_dtype
+    if isinstance(value, int) and not isinstance(value, bool) and \
+            kind not in (np.object_, np.bool_) and kind(value) != value:
+        raise TypeError(
+            "Type of feed value %s with type %s is not compatible with Tensor "
+            "type %s. Try explicitly setting the type of the feed tensor to a "
+            "larger type (e.g. int64)." % (value, type(value), kind))
+    array = np.asarray(value, dtype=kind)
+    if not tensor.shape.is_compatible_with(array.shape):
+        raise ValueError("Cannot feed value of shape %r for Tensor %r, which "
+                         "has shape %r" % (array.shape, tensor.name,
+                                           str(tensor.shape)))
+    if not tensor.graph.is_feedable(tensor):
+        raise ValueError("Tensor %s may not be fed." % tensor)
+    return np.require(array, requirements="C") if array.ndim else array
+
+
+class BaseSession(object):
+    def __init__(self, target="", graph=None, config=None):
+        if graph is None:
+            graph = ops.get_default_graph()
+        elif not isinstance(graph, ops.Graph):
+            raise TypeError("graph must be a tf.Graph, but got %s" %
+                            type(graph))
+        if target is None:
+            target = ""
+        if isinstance(target, bytes):
+            target = target.decode()
+        if not isinstance(target, str):
+            hint = ""
+            if isinstance(target, protos.ConfigProto):
+                hint = (' Did you do "Session(config)" instead of '
+                        '"Session(config=config)"?')
+            raise TypeError("target must be a string, but got %s%s" %
+                            (type(target), hint))
+        if config is not None and not isinstance(config, protos.ConfigProto):
+            raise TypeError("config must be a tf.ConfigProto, but got %s" %
+                            type(config))
+        self._graph = graph
+        self._target = target
+        self._config = config
+        self._closed = False
+        self._plans = {}
+        config = config or protos.ConfigProto()
+        if _soft_placement_by_default():
+            merged = protos.ConfigProto()
+            merged.CopyFrom(config)
+            merged.allow_soft_placement = True
+            config = merged
+        self._core = _sluice.open_session(target, graph._core,
+                                          config.SerializeToString())
+
+    @property
+    def graph(self):
+        return self._graph
+
+    @property
+    def graph_def(self):
+        return self._graph.as_graph_def(add_shapes=False)
+
+    @property
+    def sess_str(self):
+        return self._target
+
+    def as_default(self):
+        return ops._default_sessions.entered(self)
+
+    def close(self):
+        if self._closed:
+            return
+        self._closed = True
+        _sluice.session_of(self._core).close()
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # Nobody is left to tell.
+            pass
+
+    def list_devices(self):
+        return [_DeviceAttributes(*d) for d in
+                _sluice.session_of(self._core).list_devices()]
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        if options is None and run_metadata is None and not self._closed:
+            try:
+                result = self._core.run(fetches, feed_dict)
+            except errors.OpError as e:
+                raise errors.locate(e, self._graph) from None
+            if result is not NotImplemented:
+                return result
+        return self._run_slowly(fetches, feed_dict, options, run_metadata)
+
+    def _check_open(self):
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        if self._graph.version == 0:
+            raise RuntimeError("The Session graph is empty.  Add operations "
+                               "to the graph before calling run().")
+
+    def _feed_pairs(self, feed_dict):
+        pairs = []
+        for key, value in _flatten_feeds(feed_dict or {}):
+            try:
+                tensor = self._graph.as_graph_element(
+                    key, allow_tensor=True, allow_operation=False)
+            except Exception as e:
+                raise TypeError("Cannot interpret feed_dict key as Tensor: " +
+                                (e.args[0] if e.args else str(e))) from None
+            pairs.append((tensor, _feed_array(tensor, value)))
+        return pairs
+
+    def _prepare(self, feeds, tensors, targets):
+        key = (tuple(feeds), tuple(tensors), tuple(targets))
+        step = self._plans.get(key)
+        if step is None:
+            signature = _sluice.StepSignature(
+                [t.name for t in feeds], [t.name for t in tensors],
+                [t.name for t in targets])
+            try:
+                step = _sluice.session_prepare(self._core, signature)
+            except errors.OpError as e:
+                raise errors.locate(e, self._graph) from None
+            self._plans[key] = step
+        return step
+
+    def _run_slowly(self, fetches, feed_dict, options, run_metadata):
+        self._check_open()
+        wanted = _Fetches(self._graph, fetches)
+        pairs = self._feed_pairs(feed_dict)
+        fed = dict(pairs)
+        tensors = [e for e in wanted.leaves
+                   if isinstance(e, ops.Tensor) and e not in fed]
+        targets = [e for e in wanted.leaves if isinstance(e, ops.Operation)]
+        if not tensors and not targets:
+            return wanted.rebuild([fed.get(e) for e in wanted.leaves])
+        feeds = [t for t, _ in pairs]
+        step = self._prepare(feeds, tensors, targets)
+        if not fed.keys() & set(wanted.leaves):
+            self._remember(fetches, feed_dict, wanted, tensors, feeds, step)
+        values, metadata = self._run_step(
+            step, [v for _, v in pairs], [t.dtype for t in feeds],
+            len(tensors), options, run_metadata)
+        if run_metadata is not None and metadata is not None:
+            run_metadata.ParseFromString(metadata)
+        at = {t: i for i, t in enumerate(tensors)}
+        results = []
+        for element in wanted.leaves:
+            if element in fed:
+                results.append(fed[element])
+            elif element in at:
+                results.append(values[at[element]])
+            else:
+                results.append(None)
+        return wanted.rebuild(results)
+
+    def _run_step(self, step, arrays, types, num_fetches, options,
+                  run_metadata):
+        tensors = [_sluice.tensor_from_array(a, int(t.base_dtype))
+                   for a, t in zip(arrays, types)]
+        options = b"" if options is None else options.SerializeToString()
+        try:
+            return _sluice.run_step(step, tensors, num_fetches, options,
+                                    run_metadata is not None)
+        except errors.OpError as e:
+            raise errors.locate(e, self._graph) from None
+
+    def _remember(self, fetches, feed_dict, wanted, tensors, feeds, step):
+        """Lets the fast path serve this kind of run next time."""
+        if not isinstance(fetches, (list, tuple)):
+            flat = [fetches]
+        elif type(fetches) in (list, tuple):
+            flat = list(fetches)
+        else:
+            return
+        at = {t: i for i, t in enumerate(tensors)}
+        leaf_fetch = []
+        for leaf in flat:
+            if isinstance(leaf, (str, bytes, list, tuple, dict)) or \
+                    leaf is None:
+                return
+            try:
+                element = self._graph.as_graph_element(leaf)
+            except (TypeError, ValueError, KeyError):
+                return
+            leaf_fetch.append(at.get(element, -1))
+        keys = list(feed_dict or {})
+        if len(keys) != len(feeds):
+            return
+        specs = [(int(t.dtype.base_dtype), t.shape._core()) for t in feeds]
+        _sluice.session_add_plan(self._core, fetches, keys, step, specs,
+                                 leaf_fetch, len(tensors),
+                                 feed_dict is not None)
+
+    def make_callable(self, fetches, feed_list=None, accept_options=False):
+        if feed_list is not None and not isinstance(feed_list, (list, tuple)):
+            raise TypeError("`feed_list` must be a list or tuple.")
+        feed_list = list(feed_list or [])
+
+        def call(*args, **kwargs):
+            feeds = dict(zip(feed_list, args)) if feed_list else None
+            if len(args) != len(feed_list):
+                raise TypeError("Expected %d arguments, got %d" %
+                                (len(feed_list), len(args)))
+            return self.run(fetches, feeds, **kwargs)
+
+        return call
+
+    def partial_run_setup(self, fetches, feeds=None):
+        raise errors.UnimplementedError(None, None,
+                                        "Partial runs are not provided yet")
+
+    def partial_run(self, handle, fetches, feed_dict=None):
+        raise errors.UnimplementedError(None, None,
+                                        "Partial runs are not provided yet")
+
+
+_DeviceAttributes = collections.namedtuple(
+    "_DeviceAttributes",
+    ["name", "device_type", "memory_limit_bytes", "incarnation"])
+
+
+def _soft_placement_by_default():
+    import os
+    return os.environ.get("SLUICE_SOFT_PLACEMENT") == "1"
+
+
+class Session(BaseSession):
+    """Runs operations; as a context manager it is the default session."""
+
+    def __init__(self, target="", graph=None, config=None):
+        super().__init__(target, graph, config)
+        self._contexts = None
+
+    def __enter__(self):
+        if self._contexts is not None:
+            raise RuntimeError(
+                "Session context managers are not re-entrant. Use "
+                "`Session.as_default()` if you want to enter a session "
+                "multiple times.")
+        graph = self.graph.as_default()
+        session = self.as_default()
+        graph.__enter__()
+        session.__enter__()
+        self._contexts = (graph, session)
+        return self
+
+    def __exit__(self, exc_type, exc_value, exc_tb):
+        graph, session = self._contexts
+        self._contexts = None
+        session.__exit__(exc_type, exc_value, exc_tb)
+        graph.__exit__(exc_type, exc_value, exc_tb)
+        if exc_type is None:
+            self.close()
+            return
+        # After an error, closing must not hide it by waiting for the dead.
+        closer = threading.Thread(target=self._close_quietly, daemon=True)
+        closer.start()
+        closer.join(30.0)
+
+    def _close_quietly(self):
+        try:
+            self.close()
+        except errors.OpError:
+            pass
+
+    @staticmethod
+    def reset(target, containers=None, config=None):
+        _sluice.reset(target, list(containers or []),
+                      (config or protos.ConfigProto()).SerializeToString())
+
+
+class InteractiveSession(BaseSession):
+    """A session that is the default from its construction on."""
+
+    def __init__(self, target="", graph=None, config=None):
+        super().__init__(target, graph, config)
+        self._graph_context = None
+        if graph is not None:
+            self._graph_context = graph.as_default()
+            self._graph_context.__enter__()
+        self._session_context = self.as_default()
+        self._session_context.__enter__()
+
+    def close(self):
+        if not self._closed:
+            super().close()
+            self._session_context.__exit__(None, None, None)
+            if self._graph_context is not None:
+                self._graph_context.__exit__(None, None, None)
+
+

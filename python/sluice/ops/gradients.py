@@ -1,0 +1,109 @@
+"""tf.gradients, over the engine's gradients and those Python registers."""
+
+from sluice import _sluice
+from sluice.framework import errors
+from sluice.framework import ops
+
+
+class AggregationMethod(object):
+    ADD_N = DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def _to_core(grad):
+    if grad is None:
+        return None
+    if isinstance(grad, ops.IndexedSlices):
+        shape = grad.dense_shape
+        return (grad.values._key, grad.indices._key,
+                None if shape is None else shape._key)
+    return ops.convert_to_tensor(grad)._key
+
+
+def _from_core(graph, grad):
+    if grad is None:
+        return None
+    if len(grad) == 2:
+        return graph._tensor(grad)
+    values, indices, shape = grad
+    return ops.IndexedSlices(
+        graph._tensor(values), graph._tensor(indices),
+        None if shape is None else graph._tensor(shape))
+
+
+def _as_list(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _x_tensor(x):
+    """What the gradient is taken for: a variable's own output."""
+    if hasattr(x, "_gradient_source"):
+        return x._gradient_source()
+    return ops.convert_to_tensor(x)
+
+
+def gradients(ys, xs, grad_ys=None, name="gradients",
+              colocate_gradients_with_ops=False, gate_gradients=False,
+              aggregation_method=None, stop_gradients=None,
+              unconnected_gradients="none"):
+    ys, xs = _as_list(ys), _as_list(xs)
+    stops = _as_list(stop_gradients) if stop_gradients is not None else []
+    if grad_ys is None:
+        grad_ys = [None] * len(ys)
+    else:
+        grad_ys = _as_list(grad_ys)
+    if len(grad_ys) != len(ys):
+        raise ValueError("Passed %d grad_ys for %d ys" %
+                         (len(grad_ys), len(ys)))
+    zero = getattr(unconnected_gradients, "value", unconnected_gradients)
+    if zero not in ("none", "zero"):
+        raise ValueError("Unknown value for unconnected_gradients: %r" %
+                         unconnected_gradients)
+    graph = ops._graph_of(ys) or ops.get_default_graph()
+    ys = [_x_tensor(y) for y in ys]
+    xs = [_x_tensor(x) for x in xs]
+    stops = [_x_tensor(s) for s in stops]
+    method = 0 if aggregation_method is None else aggregation_method
+    if method not in (0, 1, 2):
+        raise ValueError("Invalid aggregation_method specified %s." % method)
+
+    def callback(node_id, grads):
+        op = graph._op(node_id)
+        key = op.type
+        if graph._core.node_has_attr(node_id, "_gradient_op_type"):
+            key = op.get_attr("_gradient_op_type").decode()
+        function = ops._gradients.get(key)
+        if function is None:
+            if key != op.type:
+                raise LookupError("No gradient defined for operation '%s' "
+                                  "(op type: %s)" % (op.name, key))
+            return None
+        result = function(op, *[_from_core(graph, g) for g in grads])
+        result = _as_list(result)
+        if len(result) != len(op.inputs):
+            raise ValueError(
+                "Num gradients %d generated for op %s do not match num "
+                "inputs %d" % (len(result), op.node_def, len(op.inputs)))
+        return [_to_core(g) for g in result]
+
+    def not_differentiable(node_id):
+        kind = graph._op(node_id).type
+        return kind in ops._gradients and ops._gradients[kind] is None
+
+    def flat(tensors):
+        return [part for t in tensors for part in t._key]
+
+    try:
+        with graph.as_default():
+            result = _sluice.add_gradients(
+                graph._core, flat(ys), flat(xs),
+                [_to_core(g) for g in grad_ys], name or "gradients",
+                bool(colocate_gradients_with_ops), bool(gate_gradients),
+                method, flat(stops), zero == "zero",
+                callback, not_differentiable)
+    except errors.NotFoundError as e:
+        raise LookupError(e.message) from None
+    except errors.InvalidArgumentError as e:
+        raise ValueError(e.message) from None
+    return [_from_core(graph, g) for g in result]

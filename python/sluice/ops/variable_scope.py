@@ -1,0 +1,349 @@
+"""get_variable and variable_scope."""
+
+import contextlib
+import copy
+
+from sluice.framework import dtypes
+from sluice.framework import ops
+from sluice.framework import tensor_shape
+from sluice.ops import init_ops
+from sluice.ops import variables
+
+GraphKeys = ops.GraphKeys
+
+
+class _ReuseMode(object):
+    def __repr__(self):
+        return "AUTO_REUSE"
+
+
+AUTO_REUSE = _ReuseMode()
+
+
+class _Store(object):
+    """The variables of a graph by name."""
+
+    def __init__(self):
+        self.vars = {}
+        self.scope = VariableScope(False)
+        self.counts = {}
+
+    @classmethod
+    def of(cls, graph):
+        if graph._variable_store is None:
+            graph._variable_store = cls()
+        return graph._variable_store
+
+
+class VariableScope(object):
+    """What get_variable inherits."""
+
+    def __init__(self, reuse, name="", initializer=None, regularizer=None,
+                 caching_device=None, partitioner=None, custom_getter=None,
+                 name_scope="", dtype=dtypes.float32, use_resource=None,
+                 constraint=None):
+        self._name = name
+        self._initializer = initializer
+        self._regularizer = regularizer
+        self._reuse = reuse
+        self._caching_device = caching_device
+        self._partitioner = partitioner
+        self._custom_getter = custom_getter
+        self._name_scope = name_scope
+        self._dtype = dtype
+        self._use_resource = use_resource
+        self._constraint = constraint
+
+    name = property(lambda self: self._name)
+    original_name_scope = property(lambda self: self._name_scope)
+    reuse = property(lambda self: self._reuse)
+    initializer = property(lambda self: self._initializer)
+    dtype = property(lambda self: self._dtype)
+    use_resource = property(lambda self: self._use_resource)
+    regularizer = property(lambda self: self._regularizer)
+    caching_device = property(lambda self: self._caching_device)
+    partitioner = property(lambda self: self._partitioner)
+    custom_getter = property(lambda self: self._custom_getter)
+    constraint = property(lambda self: self._constraint)
+
+    def reuse_variables(self):
+        self._reuse = True
+
+    def set_initializer(self, initializer):
+        self._initializer = initializer
+
+    def set_dtype(self, dtype):
+        self._dtype = dtype
+
+    def set_use_resource(self, use_resource):
+        self._use_resource = use_resource
+
+    def set_regularizer(self, regularizer):
+        self._regularizer = regularizer
+
+    def set_caching_device(self, caching_device):
+        self._caching_device = caching_device
+
+    def set_partitioner(self, partitioner):
+        self._partitioner = partitioner
+
+    def set_custom_getter(self, custom_getter):
+        self._custom_getter = custom_getter
+
+    def get_collection(self, name):
+        scope = self._name + "/" if self._name else ""
+        return ops.get_collection(name, scope)
+
+    def trainable_variables(self):
+        return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
+
+    def global_variables(self):
+        return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
+
+    def get_variable(self, store, name, shape=None, dtype=None,
+                     initializer=None, regularizer=None, reuse=None,
+                     trainable=None, collections=None, caching_device=None,
+                     partitioner=None, validate_shape=True,
+                     use_resource=None, custom_getter=None, constraint=None,
+                     synchronization=None, aggregation=None):
+        if regularizer is None:
+            regularizer = self._regularizer
+        if caching_device is None:
+            caching_device = self._caching_device
+        if custom_getter is None:
+            custom_getter = self._custom_getter
+        if initializer is None:
+            initializer = self._initializer
+        if constraint is None:
+            constraint = self._constraint
+        if use_resource is None:
+            use_resource = self._use_resource
+        if reuse is None:
+            reuse = self._reuse
+        if dtype is None:
+            dtype = self._dtype
+        full_name = self.name + "/" + name if self.name else name
+        # Name scopes do not show in names of variables.
+        with ops.name_scope(None):
+            getter = _get_variable
+            if custom_getter is not None:
+                def getter(*args, **kwargs):
+                    return custom_getter(_get_variable, *args, **kwargs)
+            return getter(
+                name=full_name, shape=shape, dtype=dtype,
+                initializer=initializer, regularizer=regularizer,
+                reuse=reuse, trainable=trainable, collections=collections,
+                caching_device=caching_device, partitioner=partitioner,
+                validate_shape=validate_shape, use_resource=use_resource,
+                constraint=constraint)
+
+
+def _default_initializer(name, dtype):
+    if dtype.is_floating:
+        return init_ops.glorot_uniform_initializer()
+    if dtype.is_integer or dtype.is_bool or dtype == dtypes.string:
+        return init_ops.zeros_initializer()
+    raise ValueError("An initializer for variable %s of %s is required" %
+                     (name, dtype.base_dtype))
+
+
+def _get_variable(name, shape=None, dtype=dtypes.float32, initializer=None,
+                  regularizer=None, reuse=None, trainable=None,
+                  collections=None, caching_device=None, partitioner=None,
+                  validate_shape=True, use_resource=None, constraint=None,
+                  **unused):
+    store = _Store.of(ops.get_default_graph())
+    dtype = dtypes.as_dtype(dtype)
+    shape = tensor_shape.as_shape(shape)
+    if name in store.vars:
+        if reuse is False or reuse is None:
+            raise ValueError(
+                "Variable %s already exists, disallowed. Did you mean to set "
+                "reuse=True or reuse=tf.AUTO_REUSE in VarScope?" % name)
+        found = store.vars[name]
+        if not shape.is_compatible_with(found.shape):
+            raise ValueError("Trying to share variable %s, but specified "
+                             "shape %s and found shape %s." %
+                             (name, shape, found.shape))
+        if not dtype.is_compatible_with(found.dtype.base_dtype):
+            raise ValueError("Trying to share variable %s, but specified "
+                             "dtype %s and found dtype %s." %
+                             (name, dtype.name, found.dtype.name))
+        return found
+    if reuse is True:
+        raise ValueError(
+            "Variable %s does not exist, or was not created with "
+            "tf.get_variable(). Did you mean to set reuse=tf.AUTO_REUSE in "
+            "VarScope?" % name)
+    if initializer is None:
+        initializer = _default_initializer(name, dtype)
+    if isinstance(initializer, type):
+        initializer = initializer()  # A class was passed in its place.
+    if callable(initializer):
+        def init_val():
+            if shape.is_fully_defined():
+                try:
+                    return initializer(shape.as_list(), dtype=dtype)
+                except TypeError:
+                    return initializer(shape.as_list())
+            return initializer()
+        variable_dtype = dtype.base_dtype
+    else:
+        if shape.ndims is not None:
+            raise ValueError("If initializer is a constant, do not specify "
+                             "shape.")
+        init_val = initializer
+        variable_dtype = None
+    cls = variables.ResourceVariable if use_resource else variables.Variable
+    made = cls(initial_value=init_val, name=name, trainable=trainable,
+               collections=collections, caching_device=caching_device,
+               dtype=variable_dtype, validate_shape=validate_shape,
+               constraint=constraint)
+    store.vars[name] = made
+    if regularizer:
+        with ops.colocate_with(made.op):
+            with ops.name_scope(name + "/Regularizer/"):
+                loss = regularizer(made)
+            if loss is not None:
+                ops.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
+    return made
+
+
+def get_variable_scope():
+    return _Store.of(ops.get_default_graph()).scope
+
+
+def get_variable(name, shape=None, dtype=None, initializer=None,
+                 regularizer=None, trainable=None, collections=None,
+                 caching_device=None, partitioner=None, validate_shape=True,
+                 use_resource=None, custom_getter=None, constraint=None,
+                 synchronization=None, aggregation=None):
+    return get_variable_scope().get_variable(
+        None, name, shape=shape, dtype=dtype, initializer=initializer,
+        regularizer=regularizer, trainable=trainable,
+        collections=collections, caching_device=caching_device,
+        partitioner=partitioner, validate_shape=validate_shape,
+        use_resource=use_resource, custom_getter=custom_getter,
+        constraint=constraint)
+
+
+def get_local_variable(name, shape=None, dtype=None, initializer=None,
+                       collections=None, **kwargs):
+    collections = list(collections or []) + [GraphKeys.LOCAL_VARIABLES]
+    kwargs["trainable"] = False
+    return get_variable(name, shape, dtype, initializer,
+                        collections=collections, **kwargs)
+
+
+@contextlib.contextmanager
+def variable_scope(name_or_scope, default_name=None, values=None,
+                   initializer=None, regularizer=None, caching_device=None,
+                   partitioner=None, custom_getter=None, reuse=None,
+                   dtype=None, use_resource=None, constraint=None,
+                   auxiliary_name_scope=True):
+    if default_name is None and name_or_scope is None:
+        raise TypeError("If default_name is None then name_or_scope is "
+                        "required")
+    if reuse is False:
+        reuse = None
+    if reuse not in (None, True, AUTO_REUSE):
+        raise ValueError("The reuse parameter must be True or False or None.")
+    if name_or_scope is None and reuse:
+        raise ValueError("reuse=True cannot be used without a name_or_scope")
+    graph = ops._graph_of(values) or ops.get_default_graph()
+    with contextlib.ExitStack() as stack:
+        if graph is not ops.get_default_graph():
+            stack.enter_context(graph.as_default())
+        store = _Store.of(graph)
+        old = store.scope
+        old_counts = dict(store.counts)
+        if isinstance(name_or_scope, VariableScope):
+            new = copy.copy(name_or_scope)
+            new_name = name_or_scope.name
+            name_scope = new_name.split("/")[-1]
+            new._name_scope = name_or_scope.original_name_scope
+            _open(store, new_name)
+        else:
+            if name_or_scope is None:
+                prefix = old.name + "/" + default_name if old.name else \
+                    default_name
+                count = store.counts.get(prefix, 0)
+                unique = default_name if count == 0 else "%s_%d" % (
+                    default_name, count)
+                while (old.name + "/" + unique if old.name else
+                       unique) in store.counts:
+                    count += 1
+                    unique = "%s_%d" % (default_name, count)
+                name = unique
+                name_scope = default_name
+            else:
+                name = name_scope = name_or_scope
+            new_name = old.name + "/" + name if old.name else name
+            new = copy.copy(old)
+            new._name = new_name
+            _open(store, new_name)
+        if reuse:
+            new._reuse = reuse
+        elif not isinstance(name_or_scope, VariableScope):
+            new._reuse = old._reuse
+        elif not new._reuse:
+            new._reuse = old._reuse
+        for attr, value in (("_initializer", initializer),
+                            ("_regularizer", regularizer),
+                            ("_caching_device", caching_device),
+                            ("_partitioner", partitioner),
+                            ("_dtype", dtype),
+                            ("_use_resource", use_resource),
+                            ("_constraint", constraint)):
+            if value is not None:
+                setattr(new, attr, value)
+        if custom_getter is not None:
+            new._custom_getter = _compose(custom_getter, old._custom_getter)
+        if auxiliary_name_scope:
+            scope = stack.enter_context(ops.name_scope(name_scope))
+            if not isinstance(name_or_scope, VariableScope):
+                new._name_scope = scope
+        store.scope = new
+        try:
+            yield new
+        finally:
+            store.scope = old
+            # Scopes opened inside may be named the same next time.
+            prefix = new_name + "/"
+            for key in [k for k in store.counts if k.startswith(prefix)]:
+                if key not in old_counts:
+                    del store.counts[key]
+
+
+def _open(store, name):
+    store.counts[name] = store.counts.get(name, 0) + 1
+
+
+def _compose(outer, inner):
+    if inner is None:
+        return outer
+
+    def getter(true_getter, *args, **kwargs):
+        def wrapped(*a, **k):
+            return inner(true_getter, *a, **k)
+        return outer(wrapped, *args, **kwargs)
+    return getter
+
+
+def variable_op_scope(values, name_or_scope, default_name=None, **kwargs):
+    return variable_scope(name_or_scope, default_name=default_name,
+                          values=values, **kwargs)
+
+
+def variable(*args, **kwargs):
+    """`tf.Variable(...)`, or a resource variable where the scope says so."""
+    use_resource = kwargs.get("use_resource")
+    if use_resource is None:
+        use_resource = get_variable_scope().use_resource
+    if use_resource:
+        return variables.ResourceVariable(*args, **kwargs)
+    return variables.Variable(*args, **kwargs)
+
+
+def no_regularizer(_):
+    return None
