@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 
+#include "absl/strings/escaping.h"
 #include "sluice/base/status.h"
 
 namespace sluice {
@@ -113,6 +114,9 @@ Tensor Tensor::Clone() const {
 
 namespace {
 
+// Of a string element; a message should stay readable.
+constexpr size_t kShownBytes = 80;
+
 template <typename T>
 void Print(std::ostream& out, const T& value) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
@@ -121,6 +125,8 @@ void Print(std::ostream& out, const T& value) {
     out << int(value);
   } else if constexpr (std::is_same_v<T, ResourceHandle>) {
     out << value.container << '/' << value.name;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    out << absl::CEscape(value.substr(0, kShownBytes));
   } else {
     out << value;
   }
@@ -131,7 +137,8 @@ void Print(std::ostream& out, const T& value) {
 std::string Tensor::DebugString(int max_values) const {
   if (!initialized()) return "Tensor<uninitialized>";
   std::ostringstream out;
-  out << "Tensor<" << DTypeName(dtype_) << ' ' << shape_.DebugString();
+  out << "Tensor<type: " << DTypeName(dtype_)
+      << " shape: " << shape_.DebugString() << " values:";
   const int64_t shown = std::min<int64_t>(size(), max_values);
   switch (dtype_) {
 #define SLUICE_PRINT(name, cpp)                       \
@@ -146,7 +153,7 @@ std::string Tensor::DebugString(int max_values) const {
     default:
       break;
   }
-  if (shown < size()) out << " …";
+  if (shown < size()) out << "...";
   out << '>';
   return out.str();
 }

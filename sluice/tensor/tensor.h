@@ -132,7 +132,7 @@ class Tensor {
   // outlives a step keeps only this.
   Tensor Owned() const { return buffer_ && buffer_->borrowed() ? Clone() : *this; }
 
-  // "Tensor<float [2,2] 1 2 3 …>", for messages.
+  // "Tensor<type: float shape: [2,2] values: 1 2 3...>", for messages.
   std::string DebugString(int max_values = 3) const;
 
  private:
