@@ -8,6 +8,17 @@ namespace {
 constexpr int64_t kMaxFoldedElements = 1000;
 // A chain longer than this is left to the run; it also bounds the recursion.
 constexpr int kMaxDepth = 64;
+// Nodes looked at for one value. A node may be reached on many paths (x + x, of
+// that again, …), so the depth alone bounds nothing.
+constexpr int kMaxVisits = 256;
+
+// How far a search may still go.
+struct Search {
+  int depth;
+  int* visits;
+  Search Deeper() const { return {depth + 1, visits}; }
+  bool Enter() const { return depth <= kMaxDepth && --*visits >= 0; }
+};
 
 ConstantEvaluator& Evaluator() {
   static ConstantEvaluator* evaluator = new ConstantEvaluator;
@@ -61,10 +72,17 @@ bool MayFold(const Node& node) {
   return true;
 }
 
-std::optional<Tensor> Value(Output output, int depth) {
+std::optional<Tensor> Value(Output output, Search search) {
+  if (!output || !search.Enter()) return std::nullopt;
   const Node& node = *output.node;
-  if (node.type() == "Const") return node.attr<Tensor>("value");
-  if (depth > kMaxDepth) return std::nullopt;
+  if (node.type() == "Const") {
+    const Tensor* value = node.attrs().Find<Tensor>("value");
+    // Shape functions trust the declared type.
+    if (value == nullptr || value->dtype() != node.output_type(0)) {
+      return std::nullopt;
+    }
+    return *value;
+  }
   if (node.type() == "Shape" || node.type() == "ShapeN" ||
       node.type() == "Size" || node.type() == "Rank") {
     return FromShape(node, output.index);
@@ -72,34 +90,34 @@ std::optional<Tensor> Value(Output output, int depth) {
   if (!Evaluator() || !MayFold(node)) return std::nullopt;
   std::vector<Tensor> inputs;
   for (const Output& input : node.inputs()) {
-    if (!input) return std::nullopt;
-    std::optional<Tensor> value = Value(input, depth + 1);
+    std::optional<Tensor> value = Value(input, search.Deeper());
     if (!value || value->size() > kMaxFoldedElements) return std::nullopt;
     inputs.push_back(*std::move(value));
   }
   return Evaluator()(node, output.index, inputs);
 }
 
-std::optional<int64_t> ScalarValue(Output output, int depth) {
-  std::optional<Tensor> value = Value(output, depth);
+std::optional<int64_t> ScalarValue(Output output, Search search) {
+  std::optional<Tensor> value = Value(output, search);
   if (!value || value->size() != 1) return std::nullopt;
   if (value->dtype() == DType::kInt32) return value->data<int32_t>()[0];
   if (value->dtype() == DType::kInt64) return value->data<int64_t>()[0];
   return std::nullopt;
 }
 
-std::optional<PartialShape> AsShape(Output output, int depth);
+std::optional<PartialShape> AsShape(Output output, Search search);
 
 // One element of a vector of sizes: -1 if unknown.
-int64_t SizeValue(Output output, int depth) {
-  if (std::optional<int64_t> value = ScalarValue(output, depth)) return *value;
+int64_t SizeValue(Output output, Search search) {
+  if (!output) return -1;
+  if (std::optional<int64_t> value = ScalarValue(output, search)) return *value;
   const Node& node = *output.node;
   // x_shape[i], as graphs compute batch sizes.
   if (node.type() == "StridedSlice" && node.attr<int64_t>("shrink_axis_mask") == 1 &&
       node.attr<int64_t>("ellipsis_mask") == 0 &&
       node.attr<int64_t>("new_axis_mask") == 0) {
-    std::optional<PartialShape> shape = AsShape(node.input(0), depth + 1);
-    std::optional<int64_t> at = ScalarValue(node.input(1), depth + 1);
+    std::optional<PartialShape> shape = AsShape(node.input(0), search.Deeper());
+    std::optional<int64_t> at = ScalarValue(node.input(1), search.Deeper());
     if (shape && shape->known_rank() && at) {
       if (*at < 0) *at += shape->rank();
       if (*at >= 0 && *at < shape->rank()) {
@@ -110,26 +128,26 @@ int64_t SizeValue(Output output, int depth) {
   return -1;
 }
 
-std::optional<PartialShape> ConcatShapes(const Node& node, int depth) {
+std::optional<PartialShape> ConcatShapes(const Node& node, Search search) {
   PartialShape all = PartialShape::Scalar();
   for (int i = 0; i + 1 < node.num_inputs(); ++i) {
-    std::optional<PartialShape> part = AsShape(node.input(i), depth + 1);
+    std::optional<PartialShape> part = AsShape(node.input(i), search.Deeper());
     if (!part || !part->known_rank()) return std::nullopt;
     for (int64_t dim : part->dims()) all.AddDim(dim);
   }
   return all;
 }
 
-std::optional<PartialShape> SliceShape(const Node& node, int depth) {
+std::optional<PartialShape> SliceShape(const Node& node, Search search) {
   if (node.attr<int64_t>("shrink_axis_mask") != 0 ||
       node.attr<int64_t>("ellipsis_mask") != 0 ||
       node.attr<int64_t>("new_axis_mask") != 0) {
     return std::nullopt;
   }
-  std::optional<PartialShape> shape = AsShape(node.input(0), depth + 1);
-  std::optional<int64_t> begin = ScalarValue(node.input(1), depth + 1);
-  std::optional<int64_t> end = ScalarValue(node.input(2), depth + 1);
-  std::optional<int64_t> stride = ScalarValue(node.input(3), depth + 1);
+  std::optional<PartialShape> shape = AsShape(node.input(0), search.Deeper());
+  std::optional<int64_t> begin = ScalarValue(node.input(1), search.Deeper());
+  std::optional<int64_t> end = ScalarValue(node.input(2), search.Deeper());
+  std::optional<int64_t> stride = ScalarValue(node.input(3), search.Deeper());
   if (!shape || !shape->known_rank() || !begin || !end || stride != 1) {
     return std::nullopt;
   }
@@ -145,14 +163,14 @@ std::optional<PartialShape> SliceShape(const Node& node, int depth) {
   return part;
 }
 
-std::optional<PartialShape> AsShape(Output output, int depth) {
-  if (depth > kMaxDepth) return std::nullopt;
+std::optional<PartialShape> AsShape(Output output, Search search) {
+  if (!output || !search.Enter()) return std::nullopt;
   const Node& node = *output.node;
   if (node.type() == "Shape" && node.input(0)) return ShapeOf(node.input(0));
   if (node.type() == "ShapeN" && node.input(output.index)) {
     return ShapeOf(node.input(output.index));
   }
-  if (std::optional<Tensor> value = Value(output, depth)) {
+  if (std::optional<Tensor> value = Value(output, search)) {
     if (value->rank() != 1 || value->size() > kMaxRank) return std::nullopt;
     PartialShape shape = PartialShape::Scalar();
     for (int64_t i = 0; i < value->size(); ++i) {
@@ -166,17 +184,17 @@ std::optional<PartialShape> AsShape(Output output, int depth) {
     }
     return shape;
   }
-  if (node.type() == "Cast") return AsShape(node.input(0), depth + 1);
+  if (node.type() == "Cast") return AsShape(node.input(0), search.Deeper());
   if (node.type() == "Pack" && node.attr<int64_t>("axis") == 0) {
     PartialShape shape = PartialShape::Scalar();
     for (const Output& input : node.inputs()) {
-      const int64_t size = SizeValue(input, depth + 1);
+      const int64_t size = SizeValue(input, search.Deeper());
       shape.AddDim(size < -1 ? -1 : size);
     }
     return shape;
   }
-  if (node.type() == "ConcatV2") return ConcatShapes(node, depth);
-  if (node.type() == "StridedSlice") return SliceShape(node, depth);
+  if (node.type() == "ConcatV2") return ConcatShapes(node, search);
+  if (node.type() == "StridedSlice") return SliceShape(node, search);
   return std::nullopt;
 }
 
@@ -186,10 +204,18 @@ void SetConstantEvaluator(ConstantEvaluator evaluator) {
   Evaluator() = std::move(evaluator);
 }
 
-std::optional<Tensor> ConstantValue(Output output) { return Value(output, 0); }
+std::optional<Tensor> ConstantValue(Output output) {
+  int visits = kMaxVisits;
+  return Value(output, {0, &visits});
+}
 
 std::optional<PartialShape> ConstantValueAsShape(Output output) {
-  return AsShape(output, 0);
+  int visits = kMaxVisits;
+  std::optional<PartialShape> shape = AsShape(output, {0, &visits});
+  if (!shape || !shape->known_rank()) return shape;
+  // Sizes came from anywhere; too large a shape is none.
+  if (!PartialShape::Create(shape->dims()).ok()) return std::nullopt;
+  return shape;
 }
 
 }  // namespace sluice

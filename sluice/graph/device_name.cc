@@ -18,10 +18,11 @@ bool ConsumeNumber(std::string_view* text, std::optional<int>* number) {
     number->reset();
     return true;
   }
+  if (text->starts_with('-')) return false;  // Also -0.
   int value = 0;
   const auto [end, error] =
       std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || value < 0) return false;
+  if (error != std::errc()) return false;
   text->remove_prefix(end - text->data());
   *number = value;
   return true;

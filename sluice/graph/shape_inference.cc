@@ -25,11 +25,23 @@ absl::StatusOr<PartialShape> ShapeContext::input_as_shape(int i) const {
     return InvalidArgument("Shape must be rank 1 but is rank ", shape.rank());
   }
   if (std::optional<Tensor> value = input_value(i)) {
+    if (value->dtype() != DType::kInt32 && value->dtype() != DType::kInt64) {
+      return InvalidArgument("A shape must be int32 or int64, not ",
+                             DTypeName(value->dtype()));
+    }
+    const auto size_at = [&](int64_t j) -> int64_t {
+      return value->dtype() == DType::kInt64 ? value->data<int64_t>()[j]
+                                             : value->data<int32_t>()[j];
+    };
+    if (value->rank() == 0) {
+      if (size_at(0) == -1) return PartialShape();
+      return InvalidArgument("Input tensor must be rank 1, or if its rank 0 it "
+                             "must have value -1 (representing an unknown "
+                             "shape).  Saw value: ", size_at(0));
+    }
     PartialShape result = PartialShape::Scalar();
     for (int64_t j = 0; j < value->size(); ++j) {
-      const int64_t dim = value->dtype() == DType::kInt64
-                              ? value->data<int64_t>()[j]
-                              : value->data<int32_t>()[j];
+      const int64_t dim = size_at(j);
       if (dim < -1) {
         return InvalidArgument("Dimension ", j, " of the shape is ", dim,
                                "; it must be >= -1");
