@@ -2,28 +2,40 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "sluice/base/strings.h"
 
 namespace sluice {
 namespace {
 
 std::string DTypeEnumName(DType type) {
+  if (!IsKnown(type)) return StrCat(static_cast<int>(type));
   std::string name = "DT_";
   for (char c : DTypeName(type)) name += static_cast<char>(toupper(c));
   return name;
 }
 
+// What messages show of a string and of a list.
+constexpr size_t kShownBytes = 80;
+constexpr size_t kShownElements = 50;
+
+std::string StringText(const std::string& value) {
+  if (value.size() <= kShownBytes) return StrCat("\"", absl::CEscape(value), "\"");
+  return StrCat("\"", absl::CEscape(value.substr(0, kShownBytes)), "...\"");
+}
+
 template <typename T, typename F>
 void AppendAll(std::string* out, const std::vector<T>& values, F text) {
-  for (const T& value : values) {
+  for (size_t i = 0; i < values.size() && i < kShownElements; ++i) {
     if (!out->empty()) *out += ", ";
-    *out += text(value);
+    *out += text(values[i]);
   }
+  if (values.size() > kShownElements) *out += ", ...";
 }
 
 std::string ListText(const AttrList& list) {
   std::string out;
-  AppendAll(&out, list.strings, [](const auto& v) { return StrCat("\"", v, "\""); });
+  AppendAll(&out, list.strings, StringText);
   AppendAll(&out, list.ints, [](int64_t v) { return StrCat(v); });
   AppendAll(&out, list.floats, [](float v) { return StrCat(v); });
   AppendAll(&out, list.bools, [](bool v) { return StrCat(v); });
@@ -80,7 +92,7 @@ bool AttrValue::operator==(const AttrValue& other) const {
 std::string AttrValue::DebugString() const {
   struct Text {
     std::string operator()(std::monostate) const { return "<none>"; }
-    std::string operator()(const std::string& v) const { return StrCat("\"", v, "\""); }
+    std::string operator()(const std::string& v) const { return StringText(v); }
     std::string operator()(int64_t v) const { return StrCat(v); }
     std::string operator()(float v) const { return StrCat(v); }
     std::string operator()(bool v) const { return StrCat(v); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -85,6 +86,12 @@ class AttrValue {
     return std::get_if<T>(&value_);
   }
   const Variant& variant() const { return value_; }
+  // Of a tensor: how many of its first elements the writer gave as single
+  // values; the last of them stands for the rest (`constant(7, shape=[2, 3])`
+  // gives one). 0: no matter. Kept only so that a graph goes out as it came in;
+  // == ignores it.
+  int64_t given_values() const { return given_values_; }
+  void set_given_values(int64_t count) { given_values_ = count; }
   bool operator==(const AttrValue& other) const;
   // The form that error messages and op listings use: DT_FLOAT, [2,3], "x".
   std::string DebugString() const;
@@ -95,6 +102,7 @@ class AttrValue {
     return std::get<AttrList>(value_);
   }
   Variant value_;
+  int64_t given_values_ = 0;
 };
 
 // The attributes of a node, sorted by name. Small, so a flat vector.

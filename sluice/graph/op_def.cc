@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
-#include "absl/strings/str_split.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/strip.h"
+#include "google/protobuf/text_format.h"
 #include "sluice/base/status.h"
+#include "sluice/graph/graph_def.h"
+#include "sluice/proto/tensor.pb.h"
+#include "sluice/tensor/codec.h"
 
 namespace sluice {
 namespace {
@@ -90,7 +94,8 @@ std::string Unquoted(std::string_view text) {
       text.back() == text.front()) {
     text = text.substr(1, text.size() - 2);
   }
-  return std::string(text);
+  std::string plain;
+  return absl::CUnescape(ToAbsl(text), &plain) ? plain : std::string(text);
 }
 
 absl::Status AllowedFromBraces(std::string_view inside, AttrDef* attr) {
@@ -146,10 +151,30 @@ absl::StatusOr<T> ParseNumber(std::string_view text) {
   return value;
 }
 
+// "{ dtype: DT_UINT8 … }": a message in protobuf's text form.
+template <typename Message>
+absl::StatusOr<Message> ParseBraces(std::string_view text) {
+  Message message;
+  std::string_view inside = Trim(text);
+  if (!Consume(&inside, "{") || !inside.ends_with("}")) {
+    return InvalidArgument("'", text, "' is not in braces");
+  }
+  inside.remove_suffix(1);
+  if (!google::protobuf::TextFormat::ParseFromString(std::string(inside),
+                                                     &message)) {
+    return InvalidArgument("'", text, "' cannot be parsed");
+  }
+  return message;
+}
+
 absl::StatusOr<PartialShape> ParseShapeText(std::string_view text) {
   text = Trim(text);
-  if (text == "?" || text == "{ unknown_rank: true }") return PartialShape();
-  if (text.starts_with("{")) return PartialShape::Scalar();
+  if (text == "?") text = "{unknown_rank: true}";
+  if (text.starts_with("{")) {
+    SLUICE_ASSIGN_OR_RETURN(const auto shape,
+                            ParseBraces<pb::TensorShapeProto>(text));
+    return PartialShapeFromProto(shape);
+  }
   if (Consume(&text, "[")) {
     SLUICE_ASSIGN_OR_RETURN(std::string_view inside,
                             TakeBracketed(&text, '[', ']'));
@@ -162,7 +187,7 @@ absl::StatusOr<PartialShape> ParseShapeText(std::string_view text) {
       SLUICE_ASSIGN_OR_RETURN(int64_t dim, ParseNumber<int64_t>(part));
       shape.AddDim(dim);
     }
-    return shape;
+    return PartialShape::Create(shape.dims());
   }
   return InvalidArgument("'", text, "' is not a shape");
 }
@@ -179,7 +204,12 @@ absl::StatusOr<AttrValue> ParseScalarValue(std::string_view type,
     SLUICE_ASSIGN_OR_RETURN(float value, ParseNumber<float>(text));
     return AttrValue(value);
   }
-  if (type == "bool") return AttrValue(text == "true");
+  if (type == "bool") {
+    if (text != "true" && text != "false") {
+      return InvalidArgument("'", text, "' is not a bool");
+    }
+    return AttrValue(text == "true");
+  }
   if (type == "type") {
     const DType value = ParseDType(text);
     if (value == DType::kInvalid) {
@@ -191,13 +221,20 @@ absl::StatusOr<AttrValue> ParseScalarValue(std::string_view type,
     SLUICE_ASSIGN_OR_RETURN(PartialShape shape, ParseShapeText(text));
     return AttrValue(std::move(shape));
   }
+  if (type == "tensor") {
+    SLUICE_ASSIGN_OR_RETURN(const auto proto,
+                            ParseBraces<pb::TensorProto>(text));
+    SLUICE_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(proto));
+    return AttrValue(std::move(tensor));
+  }
   if (type == "func") return AttrValue(FunctionName{std::string(text), nullptr});
   return InvalidArgument("No defaults of type '", type, "'");
 }
 
 bool IsListType(std::string_view type) { return type.starts_with("list("); }
 std::string_view ElementType(std::string_view type) {
-  return IsListType(type) ? type.substr(5, type.size() - 6) : type;
+  if (!IsListType(type) || !type.ends_with(")")) return type;
+  return type.substr(5, type.size() - 6);
 }
 
 void AppendToList(const AttrValue& value, AttrList* list) {
@@ -211,6 +248,12 @@ void AppendToList(const AttrValue& value, AttrList* list) {
 }
 
 }  // namespace
+
+bool IsAttrType(std::string_view type) {
+  constexpr std::string_view kTypes[] = {"string", "int",   "float",  "bool",
+                                         "type",   "shape", "tensor", "func"};
+  return std::ranges::count(kTypes, ElementType(type)) > 0;
+}
 
 const AttrDef* OpDef::FindAttr(std::string_view name) const {
   for (const AttrDef& attr : attrs) {
@@ -264,8 +307,20 @@ absl::StatusOr<AttrDef> ParseAttr(std::string_view text) {
   if (!Trim(text).empty()) {
     return InvalidArgument("Trailing '", text, "' in attr definition '", all, "'");
   }
+  if (!IsAttrType(attr.type)) {
+    return InvalidArgument("Unknown type '", attr.type, "' in '", all, "'");
+  }
   return attr;
 }
+
+namespace {
+const AttrDef* FindIn(std::span<const AttrDef> attrs, std::string_view name) {
+  for (const AttrDef& attr : attrs) {
+    if (attr.name == name) return &attr;
+  }
+  return nullptr;
+}
+}  // namespace
 
 absl::StatusOr<ArgDef> ParseArg(std::string_view text,
                                 std::span<const AttrDef> attrs) {
@@ -284,9 +339,24 @@ absl::StatusOr<ArgDef> ParseArg(std::string_view text,
   if (arg.is_ref && !Consume(&text, ")")) {
     return InvalidArgument("Missing ')' in '", all, "'");
   }
-  for (const AttrDef& attr : attrs) {
-    if (attr.name != word) continue;
-    (IsListType(attr.type) ? arg.type_list_attr : arg.type_attr) = attr.name;
+  if (!Trim(text).empty()) {
+    return InvalidArgument("Trailing '", text, "' in '", all, "'");
+  }
+  if (!arg.number_attr.empty()) {
+    const AttrDef* number = FindIn(attrs, arg.number_attr);
+    if (number == nullptr || number->type != "int") {
+      return InvalidArgument("'", arg.number_attr, "' in '", all,
+                             "' is not an int attr");
+    }
+  }
+  if (const AttrDef* attr = FindIn(attrs, word)) {
+    if (attr->type == "list(type)") {
+      arg.type_list_attr = attr->name;
+    } else if (attr->type == "type") {
+      arg.type_attr = attr->name;
+    } else {
+      return InvalidArgument("Attr '", word, "' in '", all, "' is no type");
+    }
     return arg;
   }
   arg.type = ParseDType(word);
@@ -294,178 +364,6 @@ absl::StatusOr<ArgDef> ParseArg(std::string_view text,
     return InvalidArgument("Unknown type '", word, "' in '", all, "'");
   }
   return arg;
-}
-
-namespace {
-
-// "int", "list(type)", … of a value, for comparison with a definition.
-bool KindMatches(std::string_view type, const AttrValue& value) {
-  if (value.get<AttrPlaceholder>() != nullptr) return true;
-  if (IsListType(type)) {
-    const AttrList* list = value.get<AttrList>();
-    if (list == nullptr) return false;
-    const std::string_view element = ElementType(type);
-    size_t matching = 0;
-    if (element == "string") matching = list->strings.size();
-    if (element == "int") matching = list->ints.size();
-    if (element == "float") matching = list->floats.size();
-    if (element == "bool") matching = list->bools.size();
-    if (element == "type") matching = list->types.size();
-    if (element == "shape") matching = list->shapes.size();
-    if (element == "tensor") matching = list->tensors.size();
-    if (element == "func") matching = list->functions.size();
-    return matching == list->size();
-  }
-  if (type == "string") return value.get<std::string>() != nullptr;
-  if (type == "int") return value.get<int64_t>() != nullptr;
-  if (type == "float") return value.get<float>() != nullptr;
-  if (type == "bool") return value.get<bool>() != nullptr;
-  if (type == "type") return value.get<DType>() != nullptr;
-  if (type == "shape") return value.get<PartialShape>() != nullptr;
-  if (type == "tensor") return value.get<Tensor>() != nullptr;
-  if (type == "func") return value.get<FunctionName>() != nullptr;
-  return false;
-}
-
-std::string AllowedText(const AttrList& allowed) {
-  std::string text;
-  for (DType type : allowed.types) {
-    if (!text.empty()) text += ", ";
-    text += DTypeName(type);
-  }
-  for (const std::string& s : allowed.strings) {
-    if (!text.empty()) text += ", ";
-    text += StrCat("\"", s, "\"");
-  }
-  return text;
-}
-
-absl::Status CheckType(const OpDef& op, const AttrDef& attr, DType type) {
-  if (!IsKnown(type)) {
-    return InvalidArgument("Attr '", attr.name, "' of op ", op.name,
-                           " has ", DTypeName(type));
-  }
-  const auto& allowed = attr.allowed.types;
-  if (allowed.empty() || std::ranges::count(allowed, type) > 0) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument("Value for attr '", attr.name, "' of ",
-                         DTypeName(type), " is not in the list of allowed values: ",
-                         AllowedText(attr.allowed), "; op ", op.name);
-}
-
-absl::Status CheckAttr(const OpDef& op, const AttrDef& attr,
-                       const AttrValue& value) {
-  if (!KindMatches(attr.type, value)) {
-    return InvalidArgument("Attr '", attr.name, "' of op ", op.name,
-                           " must be of type ", attr.type, " but is ",
-                           value.DebugString());
-  }
-  if (const DType* type = value.get<DType>()) {
-    SLUICE_RETURN_IF_ERROR(CheckType(op, attr, *type));
-  }
-  if (const AttrList* list = value.get<AttrList>()) {
-    for (DType type : list->types) {
-      SLUICE_RETURN_IF_ERROR(CheckType(op, attr, type));
-    }
-    if (attr.minimum && static_cast<int64_t>(list->size()) < *attr.minimum) {
-      return InvalidArgument("Length for attr '", attr.name, "' of ",
-                             list->size(), " must be at least minimum ",
-                             *attr.minimum, "; op ", op.name);
-    }
-  }
-  if (const int64_t* number = value.get<int64_t>();
-      number && attr.minimum && *number < *attr.minimum) {
-    return InvalidArgument("Value for attr '", attr.name, "' of ", *number,
-                           " must be at least minimum ", *attr.minimum, "; op ",
-                           op.name);
-  }
-  if (const std::string* text = value.get<std::string>();
-      text && !attr.allowed.strings.empty() &&
-      std::ranges::count(attr.allowed.strings, *text) == 0) {
-    return InvalidArgument("Value for attr '", attr.name, "' of \"", *text,
-                           "\" is not in the list of allowed values: ",
-                           AllowedText(attr.allowed), "; op ", op.name);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::Status CheckAttrs(const OpDef& op, AttrMap* attrs) {
-  for (const AttrDef& attr : op.attrs) {
-    const AttrValue* value = attrs->Find(attr.name);
-    if (value != nullptr) {
-      SLUICE_RETURN_IF_ERROR(CheckAttr(op, attr, *value));
-    } else if (attr.default_value) {
-      attrs->Set(attr.name, *attr.default_value);
-    } else {
-      return InvalidArgument("NodeDef missing attr '", attr.name, "' from Op ",
-                             op.name);
-    }
-  }
-  for (const auto& [name, value] : *attrs) {
-    if (!name.starts_with('_') && op.FindAttr(name) == nullptr) {
-      return InvalidArgument("NodeDef mentions attr '", name,
-                             "' not in Op ", op.name);
-    }
-  }
-  return absl::OkStatus();
-}
-
-namespace {
-
-// A node may not claim to have more tensors than could ever be used.
-constexpr int64_t kMaxArgCount = 1 << 20;
-
-absl::StatusOr<std::vector<DType>> TypesOf(const ArgDef& arg,
-                                           const AttrMap& attrs) {
-  if (!arg.type_list_attr.empty()) {
-    const AttrList* list = attrs.Find<AttrList>(arg.type_list_attr);
-    if (list == nullptr) {
-      return InvalidArgument("Missing attr '", arg.type_list_attr,
-                             "' of argument '", arg.name, "'");
-    }
-    return list->types;
-  }
-  DType type = arg.type;
-  if (!arg.type_attr.empty()) {
-    const DType* value = attrs.Find<DType>(arg.type_attr);
-    if (value == nullptr) {
-      return InvalidArgument("Missing attr '", arg.type_attr,
-                             "' of argument '", arg.name, "'");
-    }
-    type = *value;
-  }
-  int64_t count = 1;
-  if (!arg.number_attr.empty()) {
-    const int64_t* value = attrs.Find<int64_t>(arg.number_attr);
-    if (value == nullptr || *value < 0 || *value > kMaxArgCount) {
-      return InvalidArgument("Attr '", arg.number_attr, "' of argument '",
-                             arg.name, "' is missing or out of range");
-    }
-    count = *value;
-  }
-  return std::vector<DType>(count, type);
-}
-
-}  // namespace
-
-absl::StatusOr<int> ArgCount(const ArgDef& arg, const AttrMap& attrs) {
-  SLUICE_ASSIGN_OR_RETURN(std::vector<DType> types, TypesOf(arg, attrs));
-  return static_cast<int>(types.size());
-}
-
-absl::StatusOr<std::vector<DType>> ArgTypes(std::span<const ArgDef> args,
-                                            const AttrMap& attrs) {
-  std::vector<DType> all;
-  for (const ArgDef& arg : args) {
-    SLUICE_ASSIGN_OR_RETURN(std::vector<DType> types, TypesOf(arg, attrs));
-    for (DType type : types) {
-      all.push_back(arg.is_ref ? RefType(type) : type);
-    }
-  }
-  return all;
 }
 
 }  // namespace sluice

@@ -26,6 +26,7 @@ struct ArgDef {
   std::string type_list_attr;
   bool is_ref = false;
   bool is_list() const { return !number_attr.empty() || !type_list_attr.empty(); }
+  bool operator==(const ArgDef&) const = default;
 };
 
 struct AttrDef {
@@ -35,6 +36,7 @@ struct AttrDef {
   std::optional<int64_t> minimum;
   // Empty: anything. Holds types or strings.
   AttrList allowed;
+  bool operator==(const AttrDef&) const = default;
 };
 
 struct OpDef {
@@ -48,6 +50,7 @@ struct OpDef {
   bool allows_uninitialized_input = false;
 
   const AttrDef* FindAttr(std::string_view name) const;
+  bool operator==(const OpDef&) const = default;
 };
 
 // "name: Ref(T)", "name: N * T", "name: list_attr" -> ArgDef. Whether a bare
@@ -63,10 +66,17 @@ absl::StatusOr<AttrDef> ParseAttr(std::string_view text);
 absl::StatusOr<AttrValue> ParseAttrValue(std::string_view type,
                                          std::string_view text);
 
+// Whether `type` is one of the attr types: "int", "list(shape)", …
+bool IsAttrType(std::string_view type);
+
 // Fills missing attrs with their defaults and checks every value against its
 // definition (kind, minimum, allowed values). Attrs the op does not have are
-// refused unless their name starts with '_'.
-absl::Status CheckAttrs(const OpDef& op, AttrMap* attrs);
+// refused unless their name starts with '_'. Errors name `node`.
+absl::Status CheckAttrs(const OpDef& op, std::string_view node, AttrMap* attrs);
+
+// "Op<name=Neg; signature=x:T -> y:T; attr=T:type,allowed=[DT_FLOAT]>", as
+// messages show an op.
+std::string OpSummary(const OpDef& op);
 
 // The types of all inputs (or outputs) of a node with these attrs, lists
 // spread out. Ref types for ref arguments.

@@ -28,6 +28,12 @@ absl::Status ParseInto(const OpText& text, OpDef* def) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<OpInfo>> Parse(const OpText& text) {
+  auto info = std::make_unique<OpInfo>(text.info);
+  SLUICE_RETURN_IF_ERROR(ParseInto(text, &info->def));
+  return info;
+}
+
 std::string HostName() {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
@@ -70,10 +76,10 @@ const OpInfo* OpRegistry::Find(std::string_view name) {
   if (it == state().entries.end()) return nullptr;
   State::Entry& entry = it->second;
   if (entry.parsed == nullptr) {
-    auto info = std::make_unique<OpInfo>(entry.text.info);
-    const absl::Status parsed = ParseInto(entry.text, &info->def);
-    SLUICE_CHECK(parsed.ok()) << entry.text.name << ": " << parsed.message();
-    entry.parsed = std::move(info);
+    auto info = Parse(entry.text);
+    SLUICE_CHECK(info.ok()) << entry.text.name << ": "
+                            << info.status().message();
+    entry.parsed = *std::move(info);
   }
   return entry.parsed.get();
 }
@@ -100,7 +106,12 @@ absl::Status OpRegistry::AddDefinition(OpDef def) {
   MutexLock lock(state().mu);
   auto [it, added] = state().entries.try_emplace(def.name);
   if (!added) {
-    return AlreadyExists("Op ", def.name, " is registered already");
+    if (it->second.parsed == nullptr) {
+      SLUICE_ASSIGN_OR_RETURN(it->second.parsed, Parse(it->second.text));
+    }
+    if (it->second.parsed->def == def) return absl::OkStatus();
+    return AlreadyExists("Op with name ", def.name,
+                         " is registered already with another definition");
   }
   it->second.parsed = std::make_unique<OpInfo>();
   it->second.parsed->def = std::move(def);
