@@ -1,0 +1,195 @@
+// `sluice run`: gives a program the Python package and, for a cluster, its
+// tasks' addresses.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tools/sluice/commands.h"
+#include "tools/sluice/processes.h"
+
+namespace sluice::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// build/, or the prefix of an installation.
+fs::path Root() { return fs::read_symlink("/proc/self/exe").parent_path().parent_path(); }
+
+std::string Interpreter(const RunOptions& options) {
+  if (!options.python.empty()) return options.python;
+  std::ifstream file(Root() / "python.path");
+  std::string path;
+  if (std::getline(file, path) && !path.empty()) return path;
+  return "python3";
+}
+
+bool IsPython(const std::string& program) { return program.ends_with(".py"); }
+
+std::string Text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// `count` free ports. All are held until all are found, so that they differ.
+std::vector<int> FreePorts(int count) {
+  std::vector<int> ports, sockets;
+  for (int i = 0; i < count; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+        getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+      break;
+    }
+    sockets.push_back(fd);
+    ports.push_back(ntohs(address.sin_port));
+  }
+  for (int fd : sockets) close(fd);
+  return ports;
+}
+
+std::map<std::string, std::string> Environment(const RunOptions& options) {
+  std::map<std::string, std::string> environment;
+  const char* before = std::getenv("PYTHONPATH");
+  std::string path = (Root() / "python").string() + ":" +
+                     (Root() / "python" / "alias").string();
+  if (before != nullptr && *before != '\0') path += std::string(":") + before;
+  environment["PYTHONPATH"] = path;
+  environment["PYTHONUNBUFFERED"] = "1";
+  if (options.soft_placement) environment["SLUICE_SOFT_PLACEMENT"] = "1";
+  return environment;
+}
+
+std::vector<std::string> Command(const RunOptions& options) {
+  std::vector<std::string> command;
+  if (IsPython(options.command[0])) command.push_back(Interpreter(options));
+  command.insert(command.end(), options.command.begin(), options.command.end());
+  return command;
+}
+
+struct Job {
+  std::string name;
+  std::vector<std::string> addresses;
+};
+
+std::string Joined(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
+  return text;
+}
+
+std::string TfConfig(const std::vector<Job>& jobs, const std::string& job,
+                     int index) {
+  std::string cluster;
+  for (const Job& j : jobs) {
+    if (j.name == "evaluator") continue;  // Stands outside of the cluster.
+    std::string list;
+    for (const std::string& address : j.addresses) {
+      list += (list.empty() ? "\"" : ", \"") + address + "\"";
+    }
+    cluster += (cluster.empty() ? "\"" : ", \"") + j.name + "\": [" + list + "]";
+  }
+  return "{\"cluster\": {" + cluster + "}, \"task\": {\"type\": \"" + job +
+         "\", \"index\": " + std::to_string(index) + "}}";
+}
+
+// The flags that scripts by convention declare for their place in a cluster.
+void AddFlags(const std::string& script, const std::vector<Job>& jobs,
+              const std::string& job, int index,
+              std::vector<std::string>* command) {
+  const auto declares = [&](const std::string& flag) {
+    return script.find("\"" + flag + "\"") != std::string::npos ||
+           script.find("'" + flag + "'") != std::string::npos ||
+           script.find("--" + flag) != std::string::npos;
+  };
+  for (const Job& j : jobs) {
+    const std::string flag = j.name + "_hosts";
+    if (declares(flag)) command->push_back("--" + flag + "=" + Joined(j.addresses));
+  }
+  if (declares("job_name")) command->push_back("--job_name=" + job);
+  if (declares("task_index")) {
+    command->push_back("--task_index=" + std::to_string(index));
+  }
+}
+
+int RunAlone(const RunOptions& options) {
+  for (const auto& [key, value] : Environment(options)) {
+    setenv(key.c_str(), value.c_str(), 1);
+  }
+  const std::vector<std::string> command = Command(options);
+  std::vector<char*> argv;
+  for (const std::string& arg : command) argv.push_back(const_cast<char*>(arg.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  std::fprintf(stderr, "sluice run: cannot run %s: %s\n", argv[0], strerror(errno));
+  return 127;
+}
+
+}  // namespace
+
+int Run(const RunOptions& options) {
+  const std::string& program = options.command[0];
+  if (IsPython(program) && access(program.c_str(), R_OK) != 0) {
+    std::fprintf(stderr, "sluice run: cannot read %s: %s\n", program.c_str(),
+                 strerror(errno));
+    return 2;
+  }
+  const int total =
+      options.ps + options.workers + options.chiefs + options.evaluators;
+  if (options.ps < 0 || options.workers < 0 || options.chiefs < 0 ||
+      options.chiefs > 1 || options.evaluators < 0) {
+    std::fprintf(stderr, "sluice run: counts must not be negative, and there is "
+                         "at most one chief\n");
+    return 2;
+  }
+  if (total == 0) return RunAlone(options);
+
+  const std::vector<int> ports = FreePorts(total);
+  if (static_cast<int>(ports.size()) != total) {
+    std::fprintf(stderr, "sluice run: no free ports: %s\n", strerror(errno));
+    return 1;
+  }
+  std::vector<Job> jobs;
+  int next = 0;
+  for (const auto& [name, count] :
+       {std::pair<const char*, int>{"ps", options.ps}, {"chief", options.chiefs},
+        {"worker", options.workers}, {"evaluator", options.evaluators}}) {
+    if (count == 0) continue;
+    Job job{name, {}};
+    for (int i = 0; i < count; ++i) {
+      job.addresses.push_back("localhost:" + std::to_string(ports[next++]));
+    }
+    jobs.push_back(std::move(job));
+  }
+  const bool by_flags = options.wire == "flags" || options.wire == "both";
+  const bool by_env = options.wire == "env" || options.wire == "both";
+  const std::string script = IsPython(program) ? Text(program) : "";
+  std::vector<Task> tasks;
+  for (const Job& job : jobs) {
+    for (size_t i = 0; i < job.addresses.size(); ++i) {
+      Task task{job.name, static_cast<int>(i), Command(options),
+                Environment(options)};
+      if (by_env) task.environment["TF_CONFIG"] = TfConfig(jobs, job.name, i);
+      // A C++ program cannot be looked into; it reads what it understands.
+      if (by_flags && IsPython(program)) {
+        AddFlags(script, jobs, job.name, static_cast<int>(i), &task.command);
+      }
+      tasks.push_back(std::move(task));
+    }
+  }
+  return RunTasks(tasks);
+}
+
+}  // namespace sluice::tools
