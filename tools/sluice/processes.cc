@@ -22,7 +22,7 @@ volatile sig_atomic_t interrupted = 0;
 void OnSignal(int signal) { interrupted = signal; }
 
 struct Child {
-  const Task* task;
+  const Task* task = nullptr;
   pid_t pid = -1;
   int out = -1;
   int err = -1;
@@ -102,7 +102,10 @@ bool Start(Child* child) {
 class Runner {
  public:
   explicit Runner(const std::vector<Task>& tasks) {
-    for (const Task& task : tasks) children_.push_back({&task});
+    for (const Task& task : tasks) {
+      children_.emplace_back();
+      children_.back().task = &task;
+    }
   }
 
   int Run() {
