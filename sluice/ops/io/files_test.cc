@@ -1,6 +1,8 @@
 #include "sluice/base/file.h"
 #include "sluice/base/testing/temp_dir.h"
 #include "sluice/graph/shape_inference.h"
+#include "sluice/kernel/kernel_registry.h"
+#include "sluice/kernel/run_kernel.h"
 #include "sluice/kernel/testing/op_test.h"
 
 namespace sluice {
@@ -54,6 +56,18 @@ TEST(Files, AreFoundByPatterns) {
   matrix.AddInput(Tensor::Of<std::string>({1, 1}, {"a"}));
   EXPECT_THAT(matrix.Run(), StatusIs(absl::StatusCode::kInvalidArgument,
                                      HasSubstr("must be scalar or vector")));
+}
+
+TEST(Files, AreNotReadOnTheThreadThatStartsTheKernel) {
+  Graph graph;
+  Node* name = *graph.AddNode(
+      {"name", "TestInput", {}, {}, {{"dtype", DType::kString}}, ""});
+  for (const char* op : {"ReadFile", "MatchingFiles"}) {
+    Node* node = *graph.AddNode({op, op, {name->output(0)}, {}, {}, ""});
+    const auto kernel = MakeKernel(*node, ScratchDevice());
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    EXPECT_NE((*kernel)->AsAsync(), nullptr) << op;
+  }
 }
 
 TEST(Files, HaveKnownShapes) {
