@@ -18,8 +18,7 @@ namespace {
 constexpr int64_t kBlock = 256;
 
 template <typename T>
-constexpr bool kIsHalf =
-    std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 template <typename T>
 constexpr bool kIsComplex = std::is_same_v<T, std::complex<float>> ||
                             std::is_same_v<T, std::complex<double>>;
@@ -126,23 +125,36 @@ Loop DirectLoop(NumberType from, NumberType to) {
   if (to == kFloat) {
     switch (from) {
       case kBool:
-      case kUint8: return Direct<uint8_t, float>;
-      case kInt32: return Direct<int32_t, float>;
-      case kInt64: return Direct<int64_t, float>;
-      case kHalf: return Direct<Half, float>;
-      case kBfloat16: return Direct<BFloat16, float>;
-      case kDouble: return Direct<double, float>;
-      default: return nullptr;
+      case kUint8:
+        return Direct<uint8_t, float>;
+      case kInt32:
+        return Direct<int32_t, float>;
+      case kInt64:
+        return Direct<int64_t, float>;
+      case kHalf:
+        return Direct<Half, float>;
+      case kBfloat16:
+        return Direct<BFloat16, float>;
+      case kDouble:
+        return Direct<double, float>;
+      default:
+        return nullptr;
     }
   }
   if (from == kFloat) {
     switch (to) {
-      case kInt32: return Direct<float, int32_t>;
-      case kInt64: return Direct<float, int64_t>;
-      case kHalf: return Direct<float, Half>;
-      case kBfloat16: return Direct<float, BFloat16>;
-      case kDouble: return Direct<float, double>;
-      default: return nullptr;
+      case kInt32:
+        return Direct<float, int32_t>;
+      case kInt64:
+        return Direct<float, int64_t>;
+      case kHalf:
+        return Direct<float, Half>;
+      case kBfloat16:
+        return Direct<float, BFloat16>;
+      case kDouble:
+        return Direct<float, double>;
+      default:
+        return nullptr;
     }
   }
   if (from == kInt32 && to == kInt64) return Direct<int32_t, int64_t>;

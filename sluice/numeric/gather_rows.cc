@@ -46,12 +46,18 @@ template <typename Index>
 void Gather(const char* table, int64_t row_bytes, const Index* indices,
             int64_t n, char* out) {
   switch (row_bytes) {
-    case 4: return CopyRows<4>(table, row_bytes, indices, n, out);
-    case 8: return CopyRows<8>(table, row_bytes, indices, n, out);
-    case 16: return CopyRows<16>(table, row_bytes, indices, n, out);
-    case 32: return CopyRows<32>(table, row_bytes, indices, n, out);
-    case 64: return CopyRows<64>(table, row_bytes, indices, n, out);
-    default: return CopyRows<0>(table, row_bytes, indices, n, out);
+    case 4:
+      return CopyRows<4>(table, row_bytes, indices, n, out);
+    case 8:
+      return CopyRows<8>(table, row_bytes, indices, n, out);
+    case 16:
+      return CopyRows<16>(table, row_bytes, indices, n, out);
+    case 32:
+      return CopyRows<32>(table, row_bytes, indices, n, out);
+    case 64:
+      return CopyRows<64>(table, row_bytes, indices, n, out);
+    default:
+      return CopyRows<0>(table, row_bytes, indices, n, out);
   }
 }
 

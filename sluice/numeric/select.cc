@@ -27,11 +27,16 @@ void Select(const bool* condition, const void* a, const void* b, void* out,
 void SelectElements(int64_t element_size, const bool* condition, const void* a,
                     const void* b, void* out, int64_t n) {
   switch (element_size) {
-    case 1: return Select<uint8_t>(condition, a, b, out, n);
-    case 2: return Select<uint16_t>(condition, a, b, out, n);
-    case 4: return Select<uint32_t>(condition, a, b, out, n);
-    case 8: return Select<uint64_t>(condition, a, b, out, n);
-    default: return Select<Pair>(condition, a, b, out, n);
+    case 1:
+      return Select<uint8_t>(condition, a, b, out, n);
+    case 2:
+      return Select<uint16_t>(condition, a, b, out, n);
+    case 4:
+      return Select<uint32_t>(condition, a, b, out, n);
+    case 8:
+      return Select<uint64_t>(condition, a, b, out, n);
+    default:
+      return Select<Pair>(condition, a, b, out, n);
   }
 }
 

@@ -61,12 +61,18 @@ void CopyDims(Box::Dim outer, const Box::Dim* rest, size_t rank, int64_t block,
 
 CopyRun CopyRunOfSize(int64_t element_size) {
   switch (element_size) {
-    case 1: return RunOfSize<1>;
-    case 2: return RunOfSize<2>;
-    case 4: return RunOfSize<4>;
-    case 8: return RunOfSize<8>;
-    case 16: return RunOfSize<16>;
-    default: return nullptr;
+    case 1:
+      return RunOfSize<1>;
+    case 2:
+      return RunOfSize<2>;
+    case 4:
+      return RunOfSize<4>;
+    case 8:
+      return RunOfSize<8>;
+    case 16:
+      return RunOfSize<16>;
+    default:
+      return nullptr;
   }
 }
 

@@ -36,8 +36,9 @@ absl::Status ToKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   const Tensor& sizes = ctx.input(1);
   if (sizes.rank() != 1) {
-    return InvalidArgument("shape must be a vector of {int32,int64}, got shape ",
-                           sizes.shape().DebugString());
+    return InvalidArgument(
+        "shape must be a vector of {int32,int64}, got shape ",
+        sizes.shape().DebugString());
   }
   SLUICE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfSizes(sizes));
   const int extra = shape.rank() - x.rank();
@@ -83,8 +84,7 @@ Grads ToGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
   const std::vector<Output> axes =
       scope.AddMulti("BroadcastGradientArgs", {op.input(1), shape});
   if (!scope.ok()) return scope.status();
-  const Output sum =
-      scope.Add("Sum", {dy[0], axes[1]}, {{"keep_dims", true}});
+  const Output sum = scope.Add("Sum", {dy[0], axes[1]}, {{"keep_dims", true}});
   return std::vector<Grad>{scope.Add("Reshape", {sum, shape}), Grad()};
 }
 

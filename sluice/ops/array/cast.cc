@@ -11,22 +11,38 @@ namespace cast_op {
 // kInvalid types have no conversion.
 std::optional<NumberType> NumberTypeOf(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return NumberType::kBool;
-    case DType::kUint8: return NumberType::kUint8;
-    case DType::kInt8: return NumberType::kInt8;
-    case DType::kUint16: return NumberType::kUint16;
-    case DType::kInt16: return NumberType::kInt16;
-    case DType::kUint32: return NumberType::kUint32;
-    case DType::kInt32: return NumberType::kInt32;
-    case DType::kUint64: return NumberType::kUint64;
-    case DType::kInt64: return NumberType::kInt64;
-    case DType::kHalf: return NumberType::kHalf;
-    case DType::kBfloat16: return NumberType::kBfloat16;
-    case DType::kFloat: return NumberType::kFloat;
-    case DType::kDouble: return NumberType::kDouble;
-    case DType::kComplex64: return NumberType::kComplex64;
-    case DType::kComplex128: return NumberType::kComplex128;
-    default: return std::nullopt;
+    case DType::kBool:
+      return NumberType::kBool;
+    case DType::kUint8:
+      return NumberType::kUint8;
+    case DType::kInt8:
+      return NumberType::kInt8;
+    case DType::kUint16:
+      return NumberType::kUint16;
+    case DType::kInt16:
+      return NumberType::kInt16;
+    case DType::kUint32:
+      return NumberType::kUint32;
+    case DType::kInt32:
+      return NumberType::kInt32;
+    case DType::kUint64:
+      return NumberType::kUint64;
+    case DType::kInt64:
+      return NumberType::kInt64;
+    case DType::kHalf:
+      return NumberType::kHalf;
+    case DType::kBfloat16:
+      return NumberType::kBfloat16;
+    case DType::kFloat:
+      return NumberType::kFloat;
+    case DType::kDouble:
+      return NumberType::kDouble;
+    case DType::kComplex64:
+      return NumberType::kComplex64;
+    case DType::kComplex128:
+      return NumberType::kComplex128;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -40,8 +56,8 @@ absl::Status CastKernel(KernelContext& ctx) {
   const std::optional<NumberType> from = NumberTypeOf(x.dtype());
   const std::optional<NumberType> to = NumberTypeOf(type);
   if (!from || !to) {
-    return Unimplemented("Cast ", DTypeName(x.dtype()), " to ",
-                         DTypeName(type), " is not supported");
+    return Unimplemented("Cast ", DTypeName(x.dtype()), " to ", DTypeName(type),
+                         " is not supported");
   }
   SLUICE_ASSIGN_OR_RETURN(Tensor & y, ctx.Output(0, x.shape()));
   const char* src = static_cast<const char*>(x.raw());

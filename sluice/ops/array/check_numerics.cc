@@ -28,9 +28,7 @@ NonFinite Find(const Tensor& x) {
 absl::Status Check(KernelContext& ctx) {
   const NonFinite found = Find(ctx.input(0));
   if (found.any()) {
-    const char* what = !found.nan   ? "Inf"
-                       : !found.inf ? "NaN"
-                                    : "Inf and NaN";
+    const char* what = !found.nan ? "Inf" : !found.inf ? "NaN" : "Inf and NaN";
     return InvalidArgument(ctx.attr<std::string>("message"), " : Tensor had ",
                            what, " values");
   }

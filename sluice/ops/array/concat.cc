@@ -33,8 +33,7 @@ absl::Status ConcatShape(ShapeContext& c) {
     known = c.input(args.first + i);
   }
   if (known.known_rank() && known.rank() == 0) {
-    return InvalidArgument(
-        "Can't concatenate scalars (use tf.stack instead)");
+    return InvalidArgument("Can't concatenate scalars (use tf.stack instead)");
   }
   const std::optional<int64_t> axis = KnownScalar(c, args.axis);
   if (!axis) {
@@ -49,8 +48,7 @@ absl::Status ConcatShape(ShapeContext& c) {
   }
   for (int i = 0; i < args.count; ++i) {
     const PartialShape& shape = c.input(args.first + i);
-    SLUICE_RETURN_IF_ERROR(
-        CheckRankAtLeast(shape, static_cast<int>(least)));
+    SLUICE_RETURN_IF_ERROR(CheckRankAtLeast(shape, static_cast<int>(least)));
     if (known.known_rank()) {
       SLUICE_RETURN_IF_ERROR(WithRank(shape, known.rank()).status());
     }
@@ -104,8 +102,7 @@ absl::Status ConcatKernel(KernelContext& ctx) {
       if (d != at && shape.dim(d) != first.dim(d)) {
         return InvalidArgument(
             "ConcatOp : Dimensions of inputs should match: shape[0] = ",
-            first.DebugString(), " vs. shape[", i, "] = ",
-            shape.DebugString());
+            first.DebugString(), " vs. shape[", i, "] = ", shape.DebugString());
       }
     }
     if (__builtin_add_overflow(total, shape.dim(at), &total)) {
@@ -114,9 +111,8 @@ absl::Status ConcatKernel(KernelContext& ctx) {
   }
   IndexVector dims(first.dims().begin(), first.dims().end());
   dims[at] = total;
-  SLUICE_ASSIGN_OR_RETURN(
-      Shape shape,
-      Shape::Create(std::span<const int64_t>(dims.data(), dims.size())));
+  SLUICE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(std::span<const int64_t>(
+                                           dims.data(), dims.size())));
   SLUICE_ASSIGN_OR_RETURN(Tensor & output, ctx.Output(0, shape));
   if (shape.size() == 0) return absl::OkStatus();
 
@@ -173,11 +169,11 @@ absl::Status OffsetKernel(KernelContext& ctx) {
     const auto sizes = ctx.input(i).data<int32_t>();
     for (int64_t d = 0; d < rank; ++d) {
       if (d != at && sizes[d] != want[d]) {
-        return InvalidArgument(
-            "All dimensions except ", at, " must match. Input ", i - 1,
-            " has shape [", absl::StrJoin(sizes, " "),
-            "] and doesn't match input 0 with shape [",
-            absl::StrJoin(want, " "), "].");
+        return InvalidArgument("All dimensions except ", at,
+                               " must match. Input ", i - 1, " has shape [",
+                               absl::StrJoin(sizes, " "),
+                               "] and doesn't match input 0 with shape [",
+                               absl::StrJoin(want, " "), "].");
       }
     }
     SLUICE_ASSIGN_OR_RETURN(Tensor & output, ctx.Output(i - 1, {rank}));
@@ -228,12 +224,12 @@ std::vector<Output> InputShapes(Scope& scope, const std::vector<Output>& xs) {
 
 std::vector<Output> SplitEvenMany(Scope& scope, Output dy, Output axis,
                                   const std::vector<Output>& shapes) {
-  const Output table =
-      scope.Named("stack").Add("Pack", shapes, {{"axis", 1}});
+  const Output table = scope.Named("stack").Add("Pack", shapes, {{"axis", 1}});
   const Scope slice = scope.NameScope("Slice");
   const Scope begin = slice.NameScope("begin");
-  const Output from = AddAs(
-      begin, "Pack", {axis, begin.Named("1").Scalar<int32_t>(0)}, {{"axis", 0}});
+  const Output from =
+      AddAs(begin, "Pack", {axis, begin.Named("1").Scalar<int32_t>(0)},
+            {{"axis", 0}});
   const Output size = slice.Named("size").Ints({1, -1});
   const Output row = AddAs(slice, "Slice", {table, from, size});
   const Output sizes = scope.Add("Squeeze", {row});
@@ -242,8 +238,7 @@ std::vector<Output> SplitEvenMany(Scope& scope, Output dy, Output axis,
       {{"num_split", static_cast<int64_t>(shapes.size())}});
 }
 
-Grads ConcatGradient(Scope& scope, const Node& op,
-                     std::span<const Output> dy) {
+Grads ConcatGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
   const Arguments args = ArgumentsOf(op);
   const std::vector<Output> values = Values(op, args);
   Output axis = op.input(args.axis);
@@ -323,9 +318,9 @@ std::vector<Grad> ColumnsOfEach(Scope& scope, const Grad& dy, Output axis,
   const Output zeros_after = FillZeros(scope, count_after);
   const Scope concat = scope.NameScope("concat");
   const Output one = concat.Named("values_1").Ints({1});
-  const Output mask = AddAs(
-      concat, "ConcatV2", {zeros_before, one, zeros_after,
-                           concat.Named("axis").Scalar<int32_t>(0)});
+  const Output mask = AddAs(concat, "ConcatV2",
+                            {zeros_before, one, zeros_after,
+                             concat.Named("axis").Scalar<int32_t>(0)});
   Output begin = FillZeros(scope, rank);
   std::vector<Grad> grads;
   for (const Output& shape : shapes) {
@@ -340,8 +335,8 @@ std::vector<Grad> ColumnsOfEach(Scope& scope, const Grad& dy, Output axis,
               {any, columns, join.Named("axis").Scalar<int32_t>(0)});
     grads.push_back(Grad::Slices(scope.Add("Slice", {dy.values, begin, size}),
                                  dy.indices, shape));
-    begin = scope.Add(
-        "Add", {begin, scope.Named("mul").Add("Mul", {shape, mask})});
+    begin =
+        scope.Add("Add", {begin, scope.Named("mul").Add("Mul", {shape, mask})});
   }
   return grads;
 }

@@ -50,8 +50,8 @@ absl::Status PartitionKernel(KernelContext& ctx) {
   if (!StartsWith(data.shape(), partitions.shape())) {
     return InvalidArgument(
         "data.shape must start with partitions.shape, got data.shape = ",
-        data.shape().DebugString(), ", partitions.shape = ",
-        partitions.shape().DebugString());
+        data.shape().DebugString(),
+        ", partitions.shape = ", partitions.shape().DebugString());
   }
   const auto part_of = partitions.data<int32_t>();
   absl::InlinedVector<int64_t, 16> sizes(count);
@@ -63,8 +63,7 @@ absl::Status PartitionKernel(KernelContext& ctx) {
     ++sizes[part_of[i]];
   }
   const Mover mover = MoverOf(data.dtype());
-  const int64_t row =
-      SizeBetween(data.shape(), partitions.rank(), data.rank());
+  const int64_t row = SizeBetween(data.shape(), partitions.rank(), data.rank());
   const int64_t row_bytes = row * mover.size;
   absl::InlinedVector<char*, 16> next(count);
   for (int p = 0; p < count; ++p) {
@@ -121,8 +120,8 @@ absl::Status StitchShape(ShapeContext& c) {
       largest = std::max(largest, IndexAt(*values, k));
     }
   }
-  c.set_output(0, JoinShapes(PartialShape({all_known ? largest + 1 : -1}),
-                             rest));
+  c.set_output(0,
+               JoinShapes(PartialShape({all_known ? largest + 1 : -1}), rest));
   return absl::OkStatus();
 }
 
@@ -142,8 +141,9 @@ absl::Status CheckStitch(const KernelContext& ctx, int count) {
     if (!std::ranges::equal(rest, expected)) {
       return InvalidArgument(
           "Need data[0].shape[", first_indices.rank(), ":] = data[", i,
-          "].shape[", indices.rank(), ":], got data[0].shape = ",
-          first.DebugString(), ", data[", i, "].shape = ", data.DebugString(),
+          "].shape[", indices.rank(),
+          ":], got data[0].shape = ", first.DebugString(), ", data[", i,
+          "].shape = ", data.DebugString(),
           ", indices[0].shape = ", first_indices.DebugString(), ", indices[", i,
           "].shape = ", indices.DebugString());
     }
@@ -199,8 +199,7 @@ absl::Status StitchKernel(KernelContext& ctx) {
 }
 
 // Each value gets the rows of dy that it was laid to.
-Grads StitchGradient(Scope& scope, const Node& op,
-                     std::span<const Output> dy) {
+Grads StitchGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
   const int count = op.num_inputs() / 2;
   std::vector<Grad> grads(count);
   for (int i = 0; i < count; ++i) {
@@ -215,8 +214,8 @@ Grads StitchSlicesGradient(Scope& scope, const Node& op,
     return StitchGradient(scope, op, std::vector<Output>{dy[0].values});
   }
   const Output rows = ElementOf(scope, ShapeTensor(scope, op.output(0)), 0);
-  const Output dense = scope.Add("UnsortedSegmentSum",
-                                 {dy[0].values, dy[0].indices, rows});
+  const Output dense =
+      scope.Add("UnsortedSegmentSum", {dy[0].values, dy[0].indices, rows});
   return StitchGradient(scope, op, std::vector<Output>{dense});
 }
 

@@ -37,9 +37,8 @@ absl::Status FillKernel(KernelContext& ctx) {
 absl::Status ZerosLikeKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   // Only numbers can be overwritten where they are; objects must be fresh.
-  SLUICE_ASSIGN_OR_RETURN(Tensor & y, x.bytes() > 0
-                                          ? ctx.OutputLike(0)
-                                          : ctx.Output(0, x.shape()));
+  SLUICE_ASSIGN_OR_RETURN(
+      Tensor & y, x.bytes() > 0 ? ctx.OutputLike(0) : ctx.Output(0, x.shape()));
   FillWithZeros(ctx, y);
   return absl::OkStatus();
 }
@@ -75,8 +74,9 @@ SLUICE_OP(ZerosLike)
 SLUICE_OP(OnesLike)
     .Input("x: T")
     .Output("y: T")
-    .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, "
-          "int32, int64, complex64, complex128, bool}")
+    .Attr(
+        "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, "
+        "int32, int64, complex64, complex128, bool}")
     .Shape(shapes::SameAsInput)
     .NotDifferentiable();
 

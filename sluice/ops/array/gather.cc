@@ -15,8 +15,7 @@ absl::Status GatherShape(ShapeContext& c) {
   const PartialShape& params = c.input(0);
   SLUICE_RETURN_IF_ERROR(CheckRankAtLeast(params, 1));
   if (params.known_rank()) {
-    c.set_output(0, JoinShapes(c.input(1),
-                               SubShape(params, 1, params.rank())));
+    c.set_output(0, JoinShapes(c.input(1), SubShape(params, 1, params.rank())));
   }
   return absl::OkStatus();
 }
@@ -43,8 +42,8 @@ absl::Status GatherV2Shape(ShapeContext& c) {
   if (batch_dims < 0) batch_dims += indices.rank();
   if (batch_dims < 0 || batch_dims > indices.rank()) return shapes::Unknown(c);
   if (!axis) {
-    c.set_output(0, PartialShape::UnknownOfRank(
-                        rank - static_cast<int>(batch_dims)));
+    c.set_output(
+        0, PartialShape::UnknownOfRank(rank - static_cast<int>(batch_dims)));
     return absl::OkStatus();
   }
   const int at = AxisFromFront(*axis, params.rank());
@@ -198,8 +197,7 @@ Grad RowSlices(Scope& scope, const Node& op, Output dy, Output params_shape,
   return Grad::Slices(values, indices, params_shape);
 }
 
-Grads GatherGradient(Scope& scope, const Node& op,
-                     std::span<const Output> dy) {
+Grads GatherGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
   const Output params_shape = ParamsShape(scope, op.input(0));
   const Output count = ExpandFront(scope, SizeTensor(scope, op.input(1)));
   return std::vector<Grad>{RowSlices(scope, op, dy[0], params_shape, count),
@@ -214,26 +212,24 @@ Output IntRange(Scope& scope, int32_t start, int32_t limit) {
                {first, end, inner.Named("delta").Scalar<int32_t>(1)});
 }
 
-// indices + (which batch it is) * (rows of one batch), for each batch dimension.
+// indices + (which batch it is) * (rows of one batch), for each batch
+// dimension.
 Output BatchIndices(Scope& scope, Output params_shape, Output indices,
                     int batch_dims) {
   const DType type = BaseType(TypeOf(indices));
   const int rank = ShapeOf(indices).rank();
   const auto cast = [&](Output x) {
-    return type == DType::kInt32
-               ? x
-               : scope.Add("Cast", {x}, {{"DstT", type}});
+    return type == DType::kInt32 ? x : scope.Add("Cast", {x}, {{"DstT", type}});
   };
   const Output shape = cast(params_shape);
   Output product = scope.Named("ones").Const(ScalarOfType(type, 1));
   for (int dim = batch_dims; dim > 0; --dim) {
     const Output size = ElementOf(scope, shape, dim - 1);
-    product = scope.Named("mul").Add(
-        "Mul", {product, ElementOf(scope, shape, dim)});
+    product =
+        scope.Named("mul").Add("Mul", {product, ElementOf(scope, shape, dim)});
     const Output zero = scope.Named("zeros").Const(ScalarOfType(type, 0));
     const Output one = scope.Named("ones").Const(ScalarOfType(type, 1));
-    const Output numbers =
-        scope.Named("range").Add("Range", {zero, size, one});
+    const Output numbers = scope.Named("range").Add("Range", {zero, size, one});
     const Output offsets = scope.Named("mul").Add("Mul", {numbers, product});
     const Scope stack = scope.NameScope("stack");
     std::vector<Output> dims;
@@ -260,12 +256,11 @@ Output SumOfRows(Scope& scope, Output params_shape, Output values,
   if (batch_dims > 0) {
     const Output shape = ShapeTensor(scope, values);
     batch_shape = SliceVector(scope, shape, {}, batch_dims);
-    const Output inner = SliceVector(
-        scope, SliceVector(scope, shape, batch_dims, {}), 1, {});
+    const Output inner =
+        SliceVector(scope, SliceVector(scope, shape, batch_dims, {}), 1, {});
     const Scope prod = scope.NameScope("Prod");
-    const Output batches =
-        AddAs(prod, "Prod",
-              {batch_shape, prod.Named("reduction_indices").Ints({0})});
+    const Output batches = AddAs(
+        prod, "Prod", {batch_shape, prod.Named("reduction_indices").Ints({0})});
     const Scope concat = scope.NameScope("concat");
     const Output any = concat.Named("values_0").Ints({-1});
     flat_shape = AddAs(concat, "ConcatV2",
@@ -289,8 +284,8 @@ Output DenseGradient(Scope& scope, const Node& op, Output dy,
                      Output params_shape, int batch_dims) {
   const Output axis = op.input(2);
   const Output outer = SliceVector(scope, params_shape, {}, axis);
-  const Output inner = SliceVector(
-      scope, SliceVector(scope, params_shape, axis, {}), 1, {});
+  const Output inner =
+      SliceVector(scope, SliceVector(scope, params_shape, axis, {}), 1, {});
   const Scope concat = scope.NameScope("concat");
   const Output any = concat.Named("values_1").Ints({-1});
   const Output values_shape =

@@ -53,9 +53,8 @@ absl::Status BadRow(const Tensor& indices, int64_t row, int64_t depth,
   }
   if (!position.empty()) position += "]";
   return InvalidArgument("indices", position, " = [",
-                         absl::StrJoin(values, ", "),
-                         "] does not index into ", what, " ",
-                         params.DebugString());
+                         absl::StrJoin(values, ", "), "] does not index into ",
+                         what, " ", params.DebugString());
 }
 
 absl::Status GatherNdShape(ShapeContext& c) {
@@ -70,9 +69,9 @@ absl::Status GatherNdShape(ShapeContext& c) {
         "indices.shape[-1] must be <= params.rank, but saw indices shape: ",
         indices.DebugString(), " and params shape: ", params.DebugString());
   }
-  c.set_output(0, JoinShapes(SubShape(indices, 0, indices.rank() - 1),
-                             SubShape(params, static_cast<int>(depth),
-                                      params.rank())));
+  c.set_output(
+      0, JoinShapes(SubShape(indices, 0, indices.rank() - 1),
+                    SubShape(params, static_cast<int>(depth), params.rank())));
   return absl::OkStatus();
 }
 
@@ -125,8 +124,8 @@ Grads GatherNdGradient(Scope& scope, const Node& op,
       ShapeTensor(scope, op.input(0), BaseType(TypeOf(indices)));
   const PartialShape& at = ShapeOf(indices);
   if (at.known_rank() && at.rank() == 2 && at.dim(1) == 1) {
-    const Output rows = scope.Add(
-        "Squeeze", {indices}, {{"squeeze_dims", std::vector<int64_t>{-1}}});
+    const Output rows = scope.Add("Squeeze", {indices},
+                                  {{"squeeze_dims", std::vector<int64_t>{-1}}});
     return std::vector<Grad>{Grad::Slices(dy[0], rows, shape), Grad()};
   }
   return std::vector<Grad>{scope.Add("ScatterNd", {indices, dy[0], shape}),
@@ -149,15 +148,16 @@ absl::Status ScatterNdShape(ShapeContext& c) {
     if (updates.rank() < outer) {
       return CheckRankAtLeast(updates, outer);
     }
-    absl::Status fits = MergeShapes(SubShape(indices, 0, outer),
-                                    SubShape(updates, 0, outer))
-                            .status();
+    absl::Status fits =
+        MergeShapes(SubShape(indices, 0, outer), SubShape(updates, 0, outer))
+            .status();
     if (!fits.ok()) {
-      return InvalidArgument("The outer ", outer, " dimensions of indices.shape=",
-                             indices.DebugString(), " must match the outer ",
-                             outer, " dimensions of updates.shape=",
-                             updates.DebugString(), ": ",
-                             ToStd(fits.message()));
+      return InvalidArgument(
+          "The outer ", outer,
+          " dimensions of indices.shape=", indices.DebugString(),
+          " must match the outer ", outer,
+          " dimensions of updates.shape=", updates.DebugString(), ": ",
+          ToStd(fits.message()));
     }
     const int64_t depth = indices.dim(outer);
     if (out.known_rank() && depth >= 0 && depth <= out.rank()) {
@@ -167,10 +167,11 @@ absl::Status ScatterNdShape(ShapeContext& c) {
                  .status();
       if (!fits.ok()) {
         return InvalidArgument(
-            "The inner ", out.rank() - at, " dimensions of output.shape=",
-            out.DebugString(), " must match the inner ",
-            updates.rank() - outer, " dimensions of updates.shape=",
-            updates.DebugString(), ": ", ToStd(fits.message()));
+            "The inner ", out.rank() - at,
+            " dimensions of output.shape=", out.DebugString(),
+            " must match the inner ", updates.rank() - outer,
+            " dimensions of updates.shape=", updates.DebugString(), ": ",
+            ToStd(fits.message()));
       }
     }
   }
@@ -202,8 +203,8 @@ absl::Status CheckScatter(const Tensor& indices, const Tensor& updates,
   if (!fits) {
     return InvalidArgument(
         "Outer dimensions of indices and update must match. Indices shape: ",
-        indices.shape().DebugString(), ", updates shape:",
-        updates.shape().DebugString());
+        indices.shape().DebugString(),
+        ", updates shape:", updates.shape().DebugString());
   }
   if (depth > shape.rank() || updates.rank() - outer != shape.rank() - depth) {
     return InvalidArgument(
@@ -213,12 +214,11 @@ absl::Status CheckScatter(const Tensor& indices, const Tensor& updates,
   }
   for (int i = outer; i < updates.rank(); ++i) {
     if (updates.dim(i) != shape.dim(static_cast<int>(depth) + i - outer)) {
-      return InvalidArgument("The inner ", shape.rank() - depth,
-                             " dimensions of output.shape=",
-                             shape.DebugString(), " must match the inner ",
-                             updates.rank() - outer,
-                             " dimensions of updates.shape=",
-                             updates.shape().DebugString());
+      return InvalidArgument(
+          "The inner ", shape.rank() - depth,
+          " dimensions of output.shape=", shape.DebugString(),
+          " must match the inner ", updates.rank() - outer,
+          " dimensions of updates.shape=", updates.shape().DebugString());
     }
   }
   return absl::OkStatus();

@@ -127,8 +127,7 @@ Output GatherRows(const Scope& scope, Output params, Output indices) {
 
 Output ExpandFront(const Scope& scope, Output x) {
   const Scope inner = scope.NameScope("ExpandDims");
-  return AddAs(inner, "ExpandDims",
-               {x, inner.Named("dim").Scalar<int32_t>(0)});
+  return AddAs(inner, "ExpandDims", {x, inner.Named("dim").Scalar<int32_t>(0)});
 }
 
 Output RangeOf(const Scope& scope, int32_t start, Output limit, int32_t delta) {

@@ -48,8 +48,8 @@ Output SumAll(const Scope& scope, Output x);
 // A bound of a slice: missing, a number, or a scalar tensor.
 struct SliceBound {
   SliceBound() = default;
-  SliceBound(int32_t n) : number(n) {}    // NOLINT: written as in Python.
-  SliceBound(Output t) : tensor(t) {}     // NOLINT
+  SliceBound(int32_t n) : number(n) {}  // NOLINT: written as in Python.
+  SliceBound(Output t) : tensor(t) {}   // NOLINT
   std::optional<int32_t> number;
   Output tensor;
 };

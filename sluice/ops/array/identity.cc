@@ -63,11 +63,10 @@ class EnsureShapeKernel : public Kernel {
     const Shape& shape = ctx.input(0).shape();
     if (!shape_.CompatibleWith(shape)) {
       const Output input = ctx.node().input(0);
-      return InvalidArgument("Shape of tensor ",
-                             input ? input.node->name() : "", " ",
-                             shape.DebugString(),
-                             " is not compatible with expected shape ",
-                             shape_.DebugString(), ".");
+      return InvalidArgument(
+          "Shape of tensor ", input ? input.node->name() : "", " ",
+          shape.DebugString(), " is not compatible with expected shape ",
+          shape_.DebugString(), ".");
     }
     return PassOn(ctx);
   }

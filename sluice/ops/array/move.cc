@@ -11,8 +11,8 @@ constexpr double kNanosPerByte = 0.1;
 constexpr double kNanosPerElement = 0.3;
 
 template <typename T>
-void MoveObjects(char* dst, int64_t dst_step, const char* src,
-                 int64_t src_step, int64_t n) {
+void MoveObjects(char* dst, int64_t dst_step, const char* src, int64_t src_step,
+                 int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     *reinterpret_cast<T*>(dst + i * dst_step) =
         *reinterpret_cast<const T*>(src + i * src_step);

@@ -15,9 +15,10 @@ absl::Status OneHotShape(ShapeContext& c) {
   SLUICE_RETURN_IF_ERROR(CheckScalarInput(c, 1));
   const std::optional<int64_t> depth = KnownScalar(c, 1);
   if (depth && *depth < 0) {
-    return InvalidArgument("Dimension size, given by scalar input 1, must be "
-                           "non-negative but is ",
-                           *depth);
+    return InvalidArgument(
+        "Dimension size, given by scalar input 1, must be "
+        "non-negative but is ",
+        *depth);
   }
   const PartialShape& indices = c.input(0);
   // A bad axis is left to the kernel, as in TensorFlow.

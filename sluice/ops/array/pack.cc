@@ -27,10 +27,10 @@ absl::Status PackShape(ShapeContext& c) {
   for (int i = count - 2; i >= 0; --i) {
     absl::StatusOr<PartialShape> merged = MergeShapes(c.input(i), shape);
     if (!merged.ok()) {
-      return WithMessage(merged.status(),
-                         StrCat(ToStd(merged.status().message()),
-                                "\n\tFrom merging shape ", i,
-                                " with other shapes."));
+      return WithMessage(
+          merged.status(),
+          StrCat(ToStd(merged.status().message()), "\n\tFrom merging shape ", i,
+                 " with other shapes."));
     }
     shape = *std::move(merged);
   }
@@ -66,9 +66,8 @@ class PackKernel : public Kernel {
     }
     IndexVector dims(first.shape().dims().begin(), first.shape().dims().end());
     dims.insert(dims.begin() + at, count);
-    SLUICE_ASSIGN_OR_RETURN(
-        Shape shape,
-        Shape::Create(std::span<const int64_t>(dims.data(), dims.size())));
+    SLUICE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(std::span<const int64_t>(
+                                             dims.data(), dims.size())));
     if (count == 1) {
       ctx.set_output(0, first.Reshaped(shape));
       return absl::OkStatus();

@@ -35,9 +35,8 @@ absl::StatusOr<int64_t> RangeCount(T start, T limit, T delta) {
   }
   if constexpr (std::is_integral_v<T>) {
     // In unsigned arithmetic, where no difference overflows.
-    const uint64_t length = delta > 0
-                                ? uint64_t(limit) - uint64_t(start)
-                                : uint64_t(start) - uint64_t(limit);
+    const uint64_t length = delta > 0 ? uint64_t(limit) - uint64_t(start)
+                                      : uint64_t(start) - uint64_t(limit);
     const uint64_t step = delta > 0 ? uint64_t(delta) : -uint64_t(delta);
     const uint64_t count = length / step + (length % step != 0);
     if (count > uint64_t{INT64_MAX}) {
@@ -74,8 +73,8 @@ absl::Status RangeShape(ShapeContext& c) {
   const std::optional<Tensor> start = c.input_value(0);
   const std::optional<Tensor> limit = c.input_value(1);
   const std::optional<Tensor> delta = c.input_value(2);
-  if (!start || !limit || !delta || start->size() != 1 ||
-      limit->size() != 1 || delta->size() != 1) {
+  if (!start || !limit || !delta || start->size() != 1 || limit->size() != 1 ||
+      delta->size() != 1) {
     return absl::OkStatus();
   }
   absl::StatusOr<int64_t> count = -1;

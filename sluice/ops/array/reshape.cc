@@ -49,8 +49,7 @@ absl::Status ReshapeShape(ShapeContext& c) {
                                to.known, " elements)");
       }
     } else if (from.unknown_at < 0 && to.known > 0) {
-      SLUICE_ASSIGN_OR_RETURN(int64_t rest,
-                              DivideEvenly(from.known, to.known));
+      SLUICE_ASSIGN_OR_RETURN(int64_t rest, DivideEvenly(from.known, to.known));
       out.set_dim(to.unknown_at, rest);
     } else if (to.unknown_at < 0 && from.known > 0) {
       SLUICE_RETURN_IF_ERROR(DivideEvenly(to.known, from.known).status());
@@ -117,9 +116,8 @@ absl::Status ReshapeKernel(KernelContext& ctx) {
     SLUICE_ASSIGN_OR_RETURN(dims[missing],
                             MissingSize(x.shape(), dims, missing));
   }
-  SLUICE_ASSIGN_OR_RETURN(
-      Shape shape,
-      Shape::Create(std::span<const int64_t>(dims.data(), dims.size())));
+  SLUICE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(std::span<const int64_t>(
+                                           dims.data(), dims.size())));
   if (shape.size() != x.size()) {
     return InvalidArgument("Input to reshape is a tensor with ", x.size(),
                            " values, but the requested shape has ",
@@ -328,9 +326,9 @@ SLUICE_OP(Squeeze)
       return std::vector<Grad>{reshape_ops::ReshapeToInput(scope, op, dy[0])};
     });
 
-#define SLUICE_BITCAST_TYPES                                                 \
-  "{bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, "    \
-  "uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, "      \
+#define SLUICE_BITCAST_TYPES                                              \
+  "{bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, " \
+  "uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, "   \
   "quint16, qint32}"
 SLUICE_OP(Bitcast)
     .Input("input: T")

@@ -73,8 +73,9 @@ SLUICE_OP(ReverseV2)
     .Input("axis: Tidx")
     .Output("output: T")
     .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Attr("T: {uint8, int8, uint16, int16, int32, int64, bool, bfloat16, half, "
-          "float, double, complex64, complex128, string}")
+    .Attr(
+        "T: {uint8, int8, uint16, int16, int32, int64, bool, bfloat16, half, "
+        "float, double, complex64, complex128, string}")
     .Shape(reverse_op::ReverseShape)
     .Gradient([](Scope& scope, const Node& op,
                  std::span<const Output> dy) -> Grads {

@@ -1,7 +1,8 @@
 // Select: elements, or whole rows, of one tensor or another.
+#include "sluice/numeric/select.h"
+
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
-#include "sluice/numeric/select.h"
 #include "sluice/ops/array/gradient_pieces.h"
 #include "sluice/ops/array/move.h"
 #include "sluice/ops/array/shape_rules.h"
@@ -49,8 +50,7 @@ absl::Status SelectRows(KernelContext& ctx) {
         a.dim(0), " vs. ", condition.size());
   }
   SLUICE_RETURN_IF_ERROR(CheckSameSize(a, b));
-  SLUICE_ASSIGN_OR_RETURN(Tensor & out,
-                          ctx.OutputFrom({1, 2}, 0, a.shape()));
+  SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.OutputFrom({1, 2}, 0, a.shape()));
   if (a.size() == 0) return absl::OkStatus();
   const Mover mover = MoverOf(a.dtype());
   const int64_t row = a.size() / a.dim(0);
@@ -59,8 +59,7 @@ absl::Status SelectRows(KernelContext& ctx) {
       a.dim(0),
       [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const char* from =
-              ElementAt(chosen[i] ? a : b, mover, i * row);
+          const char* from = ElementAt(chosen[i] ? a : b, mover, i * row);
           char* to = ElementAt(out, mover, i * row);
           if (to != from) mover.run(to, mover.size, from, mover.size, row);
         }
@@ -75,15 +74,14 @@ absl::Status SelectEach(KernelContext& ctx) {
   const Tensor& b = ctx.input(2);
   for (int i = 1; i <= 2; ++i) {
     if (ctx.input(i).shape() != condition.shape()) {
-      return InvalidArgument(
-          "Inputs to operation ", ctx.node().name(), " of type Select must ",
-          "have the same size and shape.  Input 0: ",
-          condition.shape().DebugString(), " != input ", i, ": ",
-          ctx.input(i).shape().DebugString());
+      return InvalidArgument("Inputs to operation ", ctx.node().name(),
+                             " of type Select must ",
+                             "have the same size and shape.  Input 0: ",
+                             condition.shape().DebugString(), " != input ", i,
+                             ": ", ctx.input(i).shape().DebugString());
     }
   }
-  SLUICE_ASSIGN_OR_RETURN(Tensor & out,
-                          ctx.OutputFrom({1, 2}, 0, a.shape()));
+  SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.OutputFrom({1, 2}, 0, a.shape()));
   const bool* chosen = condition.data<bool>().data();
   const Mover mover = MoverOf(a.dtype());
   if (ElementSize(a.dtype()) == 0) {
@@ -97,8 +95,8 @@ absl::Status SelectEach(KernelContext& ctx) {
       a.size(),
       [&](int64_t begin, int64_t end) {
         SelectElements(mover.size, chosen + begin, ElementAt(a, mover, begin),
-                       ElementAt(b, mover, begin),
-                       ElementAt(out, mover, begin), end - begin);
+                       ElementAt(b, mover, begin), ElementAt(out, mover, begin),
+                       end - begin);
       },
       0.5);
   return absl::OkStatus();

@@ -34,8 +34,9 @@ absl::Status SizeKernel(KernelContext& ctx) {
   const int64_t size = ctx.input(0).size();
   SLUICE_ASSIGN_OR_RETURN(Tensor & output, ctx.Output(0, {}));
   if (output.dtype() == DType::kInt32 && size > INT32_MAX) {
-    return InvalidArgument("Number of elements was larger than representable "
-                           "by 32-bit output type");
+    return InvalidArgument(
+        "Number of elements was larger than representable "
+        "by 32-bit output type");
   }
   SetIndexAt(output, 0, size);
   return absl::OkStatus();

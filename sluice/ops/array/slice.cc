@@ -72,8 +72,8 @@ absl::Status SliceKernel(KernelContext& ctx) {
     int64_t size = IndexAt(sizes, i);
     if (size == -1) size = x.dim(i) - begin;
     if (size < 0 || size > x.dim(i) - begin) {
-      return InvalidArgument("Expected size[", i, "] in [0, ",
-                             x.dim(i) - begin, "], but got ", size);
+      return InvalidArgument("Expected size[", i, "] in [0, ", x.dim(i) - begin,
+                             "], but got ", size);
     }
     whole &= size == x.dim(i);
     rows &= i == 0 || size == x.dim(i);
@@ -111,8 +111,7 @@ Grads SliceGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
   const Output after = scope.Add(
       "Reshape", {scope.Named("sub").Add("Sub", {rest, begin}), column});
   const Output paddings = ConcatAt(scope, {before, after}, 1);
-  return std::vector<Grad>{scope.Add("Pad", {dy[0], paddings}), Grad(),
-                           Grad()};
+  return std::vector<Grad>{scope.Add("Pad", {dy[0], paddings}), Grad(), Grad()};
 }
 
 }  // namespace slice_op

@@ -1,4 +1,5 @@
-// Split and SplitV: parts of a tensor along one dimension, which keeps its place.
+// Split and SplitV: parts of a tensor along one dimension, which keeps its
+// place.
 #include "absl/strings/str_join.h"
 #include "sluice/graph/scope.h"
 #include "sluice/graph/shape_inference.h"

@@ -65,8 +65,7 @@ absl::StatusOr<StridedSliceSpec> SpecFromInputs(const KernelContext& ctx,
 }
 
 Shape ShapeOfPlan(const StridedSlicePlan& plan) {
-  return Shape(
-      std::span<const int64_t>(plan.shape.data(), plan.shape.size()));
+  return Shape(std::span<const int64_t>(plan.shape.data(), plan.shape.size()));
 }
 
 // The box of the slice; `sliced_is_source` says which of the two sides is the
@@ -112,8 +111,9 @@ class StridedSliceKernel : public Kernel {
     }
     if (plan.rows && x.rank() > 0 &&
         shape.size() * mover.size >= kMinSharedBytes) {
-      ctx.set_output(0, x.Rows(plan.begin[0], plan.begin[0] + plan.sizes[0])
-                            .Reshaped(shape));
+      ctx.set_output(
+          0,
+          x.Rows(plan.begin[0], plan.begin[0] + plan.sizes[0]).Reshaped(shape));
       return absl::OkStatus();
     }
     SLUICE_ASSIGN_OR_RETURN(Tensor & output, ctx.Output(0, shape));
@@ -203,8 +203,7 @@ Grads SliceGradGradient(Scope& scope, const Node& op,
                         std::span<const Output> dy) {
   return std::vector<Grad>{
       Grad(), Grad(), Grad(), Grad(),
-      scope.Add("StridedSlice",
-                {dy[0], op.input(1), op.input(2), op.input(3)},
+      scope.Add("StridedSlice", {dy[0], op.input(1), op.input(2), op.input(3)},
                 MaskAttrs(op))};
 }
 

@@ -48,7 +48,7 @@ struct StridedSlicePlan {
 };
 
 // `dims` are the sizes of x, -1 for unknown ones.
-absl::StatusOr<StridedSlicePlan> PlanStridedSlice(
-    std::span<const int64_t> dims, const StridedSliceSpec& spec);
+absl::StatusOr<StridedSlicePlan> PlanStridedSlice(std::span<const int64_t> dims,
+                                                  const StridedSliceSpec& spec);
 
 }  // namespace sluice

@@ -117,9 +117,12 @@ absl::Status Conjugate(KernelContext& ctx) {
 
 absl::Status ConjugateTransposeKernel(KernelContext& ctx) {
   switch (ctx.input(0).dtype()) {
-    case DType::kComplex64: return Conjugate<float>(ctx);
-    case DType::kComplex128: return Conjugate<double>(ctx);
-    default: return TransposeKernel(ctx);
+    case DType::kComplex64:
+      return Conjugate<float>(ctx);
+    case DType::kComplex128:
+      return Conjugate<double>(ctx);
+    default:
+      return TransposeKernel(ctx);
   }
 }
 

@@ -21,7 +21,9 @@ class ElementNumbers {
   ElementNumbers(DType dtype, int64_t capacity);
 
   // The number of element i, a new one if it was not seen yet.
-  int32_t Add(const Tensor& tensor, int64_t i) { return Number(tensor, i, true); }
+  int32_t Add(const Tensor& tensor, int64_t i) {
+    return Number(tensor, i, true);
+  }
   // The number of element i, or -1.
   int32_t Find(const Tensor& tensor, int64_t i) {
     return Number(tensor, i, false);
@@ -135,8 +137,8 @@ absl::Status UniqueKernel(KernelContext& ctx) {
   SLUICE_ASSIGN_OR_RETURN(Tensor & y, ctx.Output(0, {seen.size()}));
   const Mover mover = MoverOf(x.dtype());
   for (int32_t k = 0; k < seen.size(); ++k) {
-    mover.run(ElementAt(y, mover, k), mover.size, ElementAt(x, mover, firsts[k]),
-              mover.size, 1);
+    mover.run(ElementAt(y, mover, k), mover.size,
+              ElementAt(x, mover, firsts[k]), mover.size, 1);
   }
   if (!counted) return absl::OkStatus();
   SLUICE_ASSIGN_OR_RETURN(Tensor & count, ctx.Output(2, {seen.size()}));
@@ -170,8 +172,8 @@ absl::Status ListDiffKernel(KernelContext& ctx) {
   SLUICE_ASSIGN_OR_RETURN(Tensor & at, ctx.Output(1, {count}));
   const Mover mover = MoverOf(x.dtype());
   for (int64_t k = 0; k < count; ++k) {
-    mover.run(ElementAt(out, mover, k), mover.size, ElementAt(x, mover, kept[k]),
-              mover.size, 1);
+    mover.run(ElementAt(out, mover, k), mover.size,
+              ElementAt(x, mover, kept[k]), mover.size, 1);
     SetIndexAt(at, k, kept[k]);
   }
   return absl::OkStatus();

@@ -43,10 +43,14 @@ uint64_t Load(const char* data, int64_t i) {
 
 uint64_t ElementBits(const char* data, int64_t i, size_t size) {
   switch (size) {
-    case 1: return Load<uint8_t>(data, i);
-    case 2: return Load<uint16_t>(data, i);
-    case 4: return Load<uint32_t>(data, i);
-    case 8: return Load<uint64_t>(data, i);
+    case 1:
+      return Load<uint8_t>(data, i);
+    case 2:
+      return Load<uint16_t>(data, i);
+    case 4:
+      return Load<uint32_t>(data, i);
+    case 8:
+      return Load<uint64_t>(data, i);
     default:  // complex128; the sign bit of either half is masked out.
       return (Load<uint64_t>(data, 2 * i) | Load<uint64_t>(data, 2 * i + 1));
   }
