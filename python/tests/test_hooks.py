@@ -1,0 +1,196 @@
+"""Monitored sessions: which hook is called when."""
+
+import numpy as np
+import pytest
+
+import sluice as tf
+
+
+class Recorder(tf.train.SessionRunHook):
+
+    def __init__(self, name, log, fetch=None, feed=None):
+        self.name, self.log, self.fetch, self.feed = name, log, fetch, feed
+
+    def begin(self):
+        self.log.append(self.name + ".begin")
+
+    def after_create_session(self, session, coord):
+        self.log.append(self.name + ".session")
+
+    def before_run(self, run_context):
+        self.log.append(self.name + ".before")
+        if self.fetch is None and self.feed is None:
+            return None
+        return tf.train.SessionRunArgs(self.fetch, self.feed)
+
+    def after_run(self, run_context, run_values):
+        self.log.append(self.name + ".after")
+        self.results = run_values.results
+
+    def end(self, session):
+        self.log.append(self.name + ".end")
+
+
+@pytest.fixture
+def graph():
+    with tf.Graph().as_default() as g:
+        yield g
+
+
+@pytest.fixture
+def step(graph):
+    step = tf.train.get_or_create_global_step()
+    return tf.assign_add(step, 1)
+
+
+RUN = ["a.before", "b.before", "a.after", "b.after"]
+START = ["a.begin", "b.begin", "a.session", "b.session"]
+
+
+def open_session(log, **kwargs):
+    hooks = [Recorder("a", log), Recorder("b", log)]
+    return tf.train.MonitoredSession(hooks=hooks, **kwargs)
+
+
+def test_hooks_run_in_order(step):
+    log = []
+    with open_session(log) as session:
+        assert session.run(step) == 1
+    assert log == START + RUN + ["a.end", "b.end"]
+
+
+def test_the_end_of_input_ends_cleanly(step):
+    log = []
+    with open_session(log):
+        raise tf.errors.OutOfRangeError(None, None, "done")
+    assert log == START + ["a.end", "b.end"]
+
+
+def test_after_an_error_hooks_do_not_end(step):
+    log = []
+    with pytest.raises(ValueError):
+        with open_session(log) as session:
+            session.run(step)
+            raise ValueError("x")
+    assert log == START + RUN
+
+
+def test_a_lost_task_makes_a_new_session_and_repeats_the_step(step):
+    log = []
+    failures = [tf.errors.AbortedError(None, None, "lost")]
+
+    class Failing(tf.train.SessionRunHook):
+
+        def before_run(self, run_context):
+            if failures:
+                raise failures.pop()
+    with tf.train.MonitoredSession(
+            hooks=[Recorder("a", log), Failing()]) as session:
+        session.run(step)
+    assert log == ["a.begin", "a.session", "a.before", "a.session",
+                   "a.before", "a.after", "a.end"]
+
+
+def test_a_hook_gets_what_it_fetches(step):
+    log = []
+    hook = Recorder("a", log, fetch={"x": tf.constant(5.0)})
+    with tf.train.MonitoredSession(hooks=[hook]) as session:
+        session.run(step)
+    assert hook.results == {"x": np.float32(5)}
+
+
+def test_a_tensor_is_fed_once(step):
+    x = tf.placeholder(tf.float32, [])
+    feeding = [Recorder(n, [], feed={x: 1.0}) for n in "ab"]
+    with tf.train.MonitoredSession(hooks=feeding[:1]) as session:
+        assert session.run(x) == 1.0
+        with pytest.raises(RuntimeError, match="SessionRunHook and user"):
+            session.run(x, feed_dict={x: 2.0})
+    with tf.train.MonitoredSession(hooks=feeding) as session:
+        with pytest.raises(RuntimeError, match="fed by two hooks"):
+            session.run(x)
+
+
+def test_the_loop_stops_at_its_last_step(step):
+    with tf.train.MonitoredSession(
+            hooks=[tf.train.StopAtStepHook(last_step=3)]) as session:
+        runs = 0
+        while not session.should_stop():
+            session.run(step)
+            runs += 1
+        assert runs == 3
+        with pytest.raises(RuntimeError, match="Run called even after"):
+            session.run(step)
+
+
+def test_a_step_function_runs_with_and_without_hooks(step):
+    log = []
+    with open_session(log) as session:
+        def one(step_context):
+            step_context.session.run(step)
+            return step_context.run_with_hooks(step)
+        assert session.run_step_fn(one) == 2
+        with pytest.raises(ValueError, match="step_context"):
+            session.run_step_fn(lambda x: x)
+    assert log == START + RUN + ["a.end", "b.end"]
+
+
+def test_a_closed_session_cannot_be_closed_again(step):
+    session = tf.train.MonitoredSession()
+    session.close()
+    assert session.should_stop()
+    with pytest.raises(RuntimeError, match="already closed"):
+        session.close()
+
+
+def test_a_session_unfinalizes_its_graph(graph, step):
+    with tf.train.MonitoredSession():
+        with pytest.raises(RuntimeError, match="finalized"):
+            tf.constant(1)
+    tf.constant(1)
+
+
+def test_timers_fire_at_first_and_then_every_so_many_steps():
+    timer = tf.train.SecondOrStepTimer(every_steps=3)
+    fired = []
+    for step in [0, 0, 1, 2, 3, 4, 5, 7, 8]:
+        if timer.should_trigger_for_step(step):
+            timer.update_last_triggered_step(step)
+            fired.append(step)
+    assert fired == [0, 3, 7]
+    with pytest.raises(ValueError, match="Either every_secs"):
+        tf.train.SecondOrStepTimer()
+    with pytest.raises(ValueError, match="Can not provide both"):
+        tf.train.SecondOrStepTimer(every_secs=1, every_steps=1)
+
+
+def test_training_saves_and_resumes(tmp_path):
+    def train(last_step):
+        with tf.Graph().as_default():
+            w = tf.Variable(1.0, name="w")
+            step = tf.train.get_or_create_global_step()
+            train_op = tf.train.GradientDescentOptimizer(0.1).minimize(
+                tf.square(w), global_step=step)
+            tf.summary.scalar("w", w)
+            values = []
+            with tf.train.MonitoredTrainingSession(
+                    checkpoint_dir=str(tmp_path), save_checkpoint_steps=2,
+                    save_summaries_steps=1, log_step_count_steps=1,
+                    hooks=[tf.train.StopAtStepHook(last_step=last_step)]
+            ) as session:
+                while not session.should_stop():
+                    values.append(session.run([train_op, step])[1])
+            return values
+    assert len(train(5)) == 5
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-5")
+    assert len(train(7)) == 2
+    found = dict(tf.train.list_variables(str(tmp_path)))
+    assert set(found) == {"w", "global_step"}
+    np.testing.assert_allclose(tf.train.load_variable(str(tmp_path), "w"),
+                               0.8**7, rtol=1e-5)
+    assert (tmp_path / "graph.pbtxt").exists()
+    events = list(tmp_path.glob("events.out.tfevents.*"))
+    tags = {v.tag for path in events
+            for e in tf.train.summary_iterator(str(path))
+            for v in e.summary.value}
+    assert {"w_1", "global_step/sec"} <= tags
