@@ -119,4 +119,6 @@ class _SameLoader(importlib.abc.Loader):
 
 def install():
     if not any(isinstance(f, _Finder) for f in sys.meta_path):
-        sys.meta_path.append(_Finder())
+        # First: Sluice's packages have paths, by which the others would load
+        # their modules a second time.
+        sys.meta_path.insert(0, _Finder())
