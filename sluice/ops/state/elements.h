@@ -1,0 +1,40 @@
+// Copies of elements between tensors of one type, by size and not by type.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "sluice/kernel/kernel.h"
+#include "sluice/tensor/tensor.h"
+
+namespace sluice {
+
+// Copies `n` elements. Types must be equal, ranges inside.
+void CopyElements(const Tensor& from, int64_t from_at, Tensor* to,
+                  int64_t to_at, int64_t n);
+// Sets `n` elements to the one element of `value`.
+void FillElements(const Tensor& value, Tensor* to, int64_t to_at, int64_t n);
+
+// Input `i` of type int32 or int64, by element.
+class IndexInput {
+ public:
+  explicit IndexInput(const Tensor& tensor)
+      : data_(tensor.raw()),
+        size_(tensor.size()),
+        wide_(tensor.dtype() == DType::kInt64) {}
+  int64_t size() const { return size_; }
+  int64_t operator[](int64_t i) const {
+    return wide_ ? static_cast<const int64_t*>(data_)[i]
+                 : static_cast<const int32_t*>(data_)[i];
+  }
+
+ private:
+  const void* data_;
+  int64_t size_;
+  bool wide_;
+};
+
+// An error that names the first index outside of [0, limit).
+absl::Status CheckIndices(const Tensor& indices, int64_t limit);
+
+}  // namespace sluice

@@ -1,0 +1,152 @@
+// ScatterUpdate, ScatterAdd and the like: combine rows of a ref or resource
+// variable with rows of updates. Repeated indices take effect one after the
+// other. All indices are checked first, so a bad one changes nothing.
+
+#include "sluice/base/status.h"
+#include "sluice/graph/op_registry.h"
+#include "sluice/graph/shape_inference.h"
+#include "sluice/kernel/kernel_registry.h"
+#include "sluice/numeric/binary.h"
+#include "sluice/ops/state/elements.h"
+#include "sluice/ops/state/variable_access.h"
+#include "sluice/ops/state/variable_shapes.h"
+
+namespace sluice {
+namespace {
+namespace scatter_op {
+
+// Combines element range [at, at + n) of the variable with the updates from
+// `from` on, or with the one update there is.
+using RowFn = void (*)(Tensor* variable, int64_t at, const Tensor& updates,
+                       int64_t from, int64_t n);
+
+template <typename T, numeric::BinaryOp kOp>
+void CombineRow(Tensor* variable, int64_t at, const Tensor& updates,
+                int64_t from, int64_t n) {
+  T* target = variable->mutable_data<T>().data() + at;
+  const T* update = updates.data<T>().data();
+  if (updates.rank() == 0) {
+    numeric::BinaryMap<kOp, T>(target, target, 1, update, 0, n);
+  } else {
+    numeric::BinaryMap<kOp, T>(target, target, 1, update + from, 1, n);
+  }
+}
+
+void ReplaceRow(Tensor* variable, int64_t at, const Tensor& updates,
+                int64_t from, int64_t n) {
+  if (updates.rank() == 0) {
+    FillElements(updates, variable, at, n);
+  } else {
+    CopyElements(updates, from, variable, at, n);
+  }
+}
+
+absl::Status CheckShapes(const Tensor& params, const Tensor& indices,
+                         const Tensor& updates) {
+  if (params.rank() < 1) {
+    return InvalidArgument("params must be at least 1-D, got shape ",
+                           params.shape().DebugString());
+  }
+  if (updates.rank() == 0) return absl::OkStatus();
+  Shape expected = indices.shape();
+  for (int i = 1; i < params.rank(); ++i) expected.AddDim(params.dim(i));
+  if (updates.shape() == expected) return absl::OkStatus();
+  return InvalidArgument(
+      "Must have updates.shape = indices.shape + params.shape[1:] or "
+      "updates.shape = [], got updates.shape ",
+      updates.shape().DebugString(), ", indices.shape ",
+      indices.shape().DebugString(), ", params.shape ",
+      params.shape().DebugString());
+}
+
+absl::Status Scatter(KernelContext& ctx, RowFn combine) {
+  const Tensor& indices = ctx.input(1);
+  const Tensor& updates = ctx.input(2);
+  LockedVariables locked;
+  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, updates.dtype()));
+  SLUICE_RETURN_IF_ERROR(CheckShapes(locked.value(0), indices, updates));
+  const int64_t rows = locked.value(0).dim(0);
+  SLUICE_RETURN_IF_ERROR(CheckIndices(indices, rows));
+  if (indices.size() > 0) {
+    SLUICE_ASSIGN_OR_RETURN(Tensor * variable, locked.mutable_value(0));
+    const int64_t row = variable->size() / rows;
+    const IndexInput index(indices);
+    for (int64_t i = 0; i < index.size(); ++i) {
+      combine(variable, index[i] * row, updates, i * row, row);
+    }
+  }
+  ForwardUpdatedRef(ctx);
+  return absl::OkStatus();
+}
+
+absl::Status ScatterUpdate(KernelContext& ctx) {
+  return Scatter(ctx, ReplaceRow);
+}
+
+}  // namespace scatter_op
+}  // namespace
+
+#define SLUICE_SCATTER_OP(NAME, TYPES, LOCKING) \
+  SLUICE_OP(NAME)                               \
+      .Input("ref: Ref(T)")                     \
+      .Input("indices: Tindices")               \
+      .Input("updates: T")                      \
+      .Output("output_ref: Ref(T)")             \
+      .Attr("T: " TYPES)                        \
+      .Attr("Tindices: {int32, int64}")         \
+      .Attr("use_locking: bool = " LOCKING)     \
+      .Shape(ScatterShape)                      \
+      .NotDifferentiable()
+#define SLUICE_RESOURCE_SCATTER_OP(NAME, TYPES) \
+  SLUICE_OP(NAME)                               \
+      .Input("resource: resource")              \
+      .Input("indices: Tindices")               \
+      .Input("updates: dtype")                  \
+      .Attr("dtype: " TYPES)                    \
+      .Attr("Tindices: {int32, int64}")         \
+      .Stateful()                               \
+      .Shape(ScatterShape)
+#define SLUICE_SCATTER_KERNELS(NAME, OP)                                 \
+  SLUICE_KERNEL(Scatter##NAME, kCpu)                                     \
+      .ForTypes<RealTypes>("T", []<typename T>(KernelContext& ctx) {     \
+        return scatter_op::Scatter(                                      \
+            ctx, scatter_op::CombineRow<T, numeric::BinaryOp::OP>);      \
+      });                                                                \
+  SLUICE_KERNEL(ResourceScatter##NAME, kCpu)                             \
+      .ForTypes<RealTypes>("dtype", []<typename T>(KernelContext& ctx) { \
+        return scatter_op::Scatter(                                      \
+            ctx, scatter_op::CombineRow<T, numeric::BinaryOp::OP>);      \
+      })
+
+SLUICE_SCATTER_OP(ScatterUpdate, "type", "true");
+SLUICE_SCATTER_OP(ScatterAdd, "numbertype", "false");
+SLUICE_SCATTER_OP(ScatterSub, "numbertype", "false");
+SLUICE_SCATTER_OP(ScatterMul, "numbertype", "false");
+SLUICE_SCATTER_OP(ScatterDiv, "numbertype", "false");
+SLUICE_SCATTER_OP(ScatterMin, "{half, bfloat16, float, double, int32, int64}",
+                  "false");
+SLUICE_SCATTER_OP(ScatterMax, "{half, bfloat16, float, double, int32, int64}",
+                  "false");
+
+SLUICE_RESOURCE_SCATTER_OP(ResourceScatterUpdate, "type");
+SLUICE_RESOURCE_SCATTER_OP(ResourceScatterAdd, "numbertype");
+SLUICE_RESOURCE_SCATTER_OP(ResourceScatterSub, "numbertype");
+SLUICE_RESOURCE_SCATTER_OP(ResourceScatterMul, "numbertype");
+SLUICE_RESOURCE_SCATTER_OP(ResourceScatterDiv, "numbertype");
+SLUICE_RESOURCE_SCATTER_OP(ResourceScatterMin, "numbertype");
+SLUICE_RESOURCE_SCATTER_OP(ResourceScatterMax, "numbertype");
+
+SLUICE_KERNEL(ScatterUpdate, kCpu).Function(scatter_op::ScatterUpdate);
+SLUICE_KERNEL(ResourceScatterUpdate, kCpu).Function(scatter_op::ScatterUpdate);
+SLUICE_SCATTER_KERNELS(Add, kAdd);
+SLUICE_SCATTER_KERNELS(Sub, kSub);
+SLUICE_SCATTER_KERNELS(Mul, kMul);
+SLUICE_SCATTER_KERNELS(Div, kDiv);
+SLUICE_SCATTER_KERNELS(Min, kMinimum);
+SLUICE_SCATTER_KERNELS(Max, kMaximum);
+
+#undef SLUICE_SCATTER_OP
+#undef SLUICE_RESOURCE_SCATTER_OP
+#undef SLUICE_SCATTER_KERNELS
+
+}  // namespace sluice

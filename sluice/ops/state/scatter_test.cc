@@ -1,0 +1,188 @@
+#include "sluice/kernel/testing/op_test.h"
+#include "sluice/ops/state/testing/op_session.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A table of three rows, ref or resource, to scatter into.
+class ScatterTable {
+ public:
+  explicit ScatterTable(
+      bool resource,
+      const Tensor& initial = Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}))
+      : device_(MakeTestDevice()), session_(*device_), resource_(resource) {
+    const AttrMap attrs{{"dtype", initial.dtype()}, {"shape", initial.shape()}};
+    const Output value = session_.Value(initial);
+    if (resource) {
+      table_ = session_.Add("VarHandleOp", {}, attrs, "table");
+      read_ = session_.Add("ReadVariableOp", {table_->output(0)},
+                           {{"dtype", initial.dtype()}});
+      EXPECT_TRUE(
+          session_
+              .Run(session_.Add("AssignVariableOp", {table_->output(0), value}))
+              .ok());
+    } else {
+      table_ = read_ = session_.Add("VariableV2", {}, attrs, "table");
+      EXPECT_TRUE(
+          session_.Run(session_.Add("Assign", {table_->output(0), value}))
+              .ok());
+    }
+  }
+  absl::Status Scatter(std::string_view op, Tensor indices, Tensor updates) {
+    const DType dtype = updates.dtype();
+    Node* node =
+        session_.Add(StrCat(resource_ ? "Resource" : "", "Scatter", op),
+                     {table_->output(0), session_.Value(std::move(indices)),
+                      session_.Value(std::move(updates))},
+                     resource_ ? AttrMap{{"dtype", dtype}} : AttrMap{});
+    return session_.Run(node);
+  }
+  Tensor Value() { return session_.Output0(read_); }
+  OpSession& session() { return session_; }
+  Output table() const { return table_->output(0); }
+
+ private:
+  std::unique_ptr<Device> device_;
+  OpSession session_;
+  bool resource_;
+  Node* table_;
+  Node* read_;
+};
+
+class ScatterTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(RefAndResource, ScatterTest, testing::Bool());
+
+TEST_P(ScatterTest, CombinesRows) {
+  const Tensor indices = Tensor::Vector<int32_t>({2, 0});
+  const Tensor updates = Tensor::Of<float>({2, 2}, {2, 4, 5, 1});
+  const auto result = [&](std::string_view op) {
+    ScatterTable table(GetParam());
+    SLUICE_EXPECT_OK(table.Scatter(op, indices, updates));
+    return table.Value();
+  };
+  const auto rows = [](std::initializer_list<float> values) {
+    return Tensor::Of<float>({3, 2}, values);
+  };
+  ExpectClose(result("Update"), rows({5, 1, 3, 4, 2, 4}));
+  ExpectClose(result("Add"), rows({6, 3, 3, 4, 7, 10}));
+  ExpectClose(result("Sub"), rows({-4, 1, 3, 4, 3, 2}));
+  ExpectClose(result("Mul"), rows({5, 2, 3, 4, 10, 24}));
+  ExpectClose(result("Div"), rows({0.2f, 2, 3, 4, 2.5f, 1.5f}));
+  ExpectClose(result("Min"), rows({1, 1, 3, 4, 2, 4}));
+  ExpectClose(result("Max"), rows({5, 2, 3, 4, 5, 6}));
+}
+
+TEST_P(ScatterTest, RepeatedIndicesAddUp) {
+  ScatterTable table(GetParam());
+  SLUICE_ASSERT_OK(table.Scatter("Add", Tensor::Vector<int64_t>({1, 1}),
+                                 Tensor::Of<float>({2, 2}, {1, 1, 10, 10})));
+  ExpectClose(table.Value(), Tensor::Of<float>({3, 2}, {1, 2, 14, 15, 5, 6}));
+}
+
+TEST_P(ScatterTest, TakesAScalarForAllElements) {
+  ScatterTable table(GetParam());
+  SLUICE_ASSERT_OK(table.Scatter("Add", Tensor::Scalar<int32_t>(1),
+                                 Tensor::Scalar<float>(1)));
+  SLUICE_ASSERT_OK(table.Scatter("Update", Tensor::Scalar<int32_t>(2),
+                                 Tensor::Scalar<float>(0)));
+  ExpectClose(table.Value(), Tensor::Of<float>({3, 2}, {1, 2, 4, 5, 0, 0}));
+}
+
+TEST_P(ScatterTest, ABadIndexChangesNothing) {
+  ScatterTable table(GetParam());
+  EXPECT_THAT(table.Scatter("Add", Tensor::Of<int32_t>({2, 1}, {0, 5}),
+                            Tensor::Of<float>({2, 1, 2}, {1, 1, 1, 1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "indices[1,0] = 5 is not in [0, 3)"));
+  EXPECT_THAT(table.Scatter("Add", Tensor::Vector<int32_t>({-1}),
+                            Tensor::Of<float>({1, 2}, {1, 1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "indices[0] = -1 is not in [0, 3)"));
+  ExpectClose(table.Value(), Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+}
+
+TEST_P(ScatterTest, RefusesUpdatesThatDoNotFit) {
+  ScatterTable table(GetParam());
+  EXPECT_THAT(
+      table.Scatter("Add", Tensor::Vector<int32_t>({0}),
+                    Tensor::Of<float>({2, 2}, {1, 1, 1, 1})),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "Must have updates.shape = indices.shape + params.shape[1:] or "
+               "updates.shape = [], got updates.shape [2,2], indices.shape "
+               "[1], params.shape [3,2]"));
+}
+
+TEST_P(ScatterTest, UpdatesStrings) {
+  ScatterTable table(GetParam(), Tensor::Vector<std::string>({"a", "b"}));
+  SLUICE_ASSERT_OK(table.Scatter("Update", Tensor::Vector<int32_t>({1}),
+                                 Tensor::Vector<std::string>({"new"})));
+  ExpectClose(table.Value(), Tensor::Vector<std::string>({"a", "new"}));
+}
+
+TEST(ScatterShape, ChecksWhatIsKnown) {
+  ScatterTable table(false);
+  OpSession& session = table.session();
+  const Output indices =
+      session.Value(Tensor::Vector<int32_t>({0}), /*known_shape=*/true);
+  const Output updates = session.Value(Tensor::Of<float>({1, 3}, {1, 1, 1}),
+                                       /*known_shape=*/true);
+  EXPECT_THAT(
+      session.TryAdd("ScatterAdd", {table.table(), indices, updates}).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("Dimension 1 in both shapes must be equal, but are 3 "
+                         "and 2")));
+}
+
+TEST(ResourceGather, PicksRowsOfTheVariable) {
+  ScatterTable table(true);
+  OpSession& session = table.session();
+  Node* gather = session.Add(
+      "ResourceGather",
+      {table.table(), session.Value(Tensor::Of<int64_t>({1, 2}, {2, 0}))},
+      {{"dtype", DType::kFloat}});
+  ExpectClose(session.Output0(gather),
+              Tensor::Of<float>({1, 2, 2}, {5, 6, 1, 2}));
+}
+
+TEST(ResourceGather, PicksWithinBatches) {
+  ScatterTable table(true);
+  OpSession& session = table.session();
+  Node* gather = session.Add(
+      "ResourceGather",
+      {table.table(), session.Value(Tensor::Of<int32_t>({3, 1}, {1, 0, 1}))},
+      {{"dtype", DType::kFloat}, {"batch_dims", 1}});
+  ExpectClose(session.Output0(gather), Tensor::Of<float>({3, 1}, {2, 3, 6}));
+}
+
+TEST(ResourceGather, NamesABadIndex) {
+  ScatterTable table(true);
+  OpSession& session = table.session();
+  Node* gather = session.Add(
+      "ResourceGather",
+      {table.table(), session.Value(Tensor::Vector<int32_t>({1, 3}))},
+      {{"dtype", DType::kFloat}});
+  EXPECT_THAT(session.Run(gather), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            "indices[1] = 3 is not in [0, 3)"));
+}
+
+TEST(ResourceGather, ShapeIsIndicesThenRows) {
+  ScatterTable table(true);
+  OpSession& session = table.session();
+  const Output known = session.Value(Tensor::Of<int32_t>({4, 1}, {0, 0, 0, 0}),
+                                     /*known_shape=*/true);
+  const Output unknown = session.Value(Tensor::Scalar<int32_t>(0));
+  const auto shape = [&](Output indices) {
+    return session
+        .Add("ResourceGather", {table.table(), indices},
+             {{"dtype", DType::kFloat}})
+        ->output_shape(0)
+        .DebugString();
+  };
+  EXPECT_EQ(shape(known), "[4,1,2]");
+  EXPECT_EQ(shape(unknown), "<unknown>");
+}
+
+}  // namespace
+}  // namespace sluice

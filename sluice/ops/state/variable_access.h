@@ -1,0 +1,58 @@
+// How kernels reach variables: behind a resource handle or a ref input, one or
+// several at once, to store a value or to update it in place.
+#pragma once
+
+#include <array>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/kernel/kernel.h"
+#include "sluice/kernel/variable.h"
+
+namespace sluice {
+
+// The variable behind resource input `i`. FailedPrecondition, with the word
+// "uninitialized" that session managers look for, if it has no value yet.
+absl::StatusOr<RefPtr<Variable>> FindVariable(const KernelContext& ctx, int i);
+
+// What a kernel says when the variable at input `i`, ref or resource, has no
+// value.
+absl::Status UninitializedVariable(const KernelContext& ctx, int i);
+
+// Makes `value` the value of `variable`. Takes the memory over if nobody else
+// uses it, else copies, into the old memory where that is possible: it is warm.
+absl::Status StoreValue(Variable& variable, const Tensor& value);
+
+// The variables that one kernel updates: its inputs 0, 1, … of ref or resource
+// type. Locked, in an order that is the same for everyone, until destruction.
+// Thread-compatible.
+class LockedVariables {
+ public:
+  static constexpr int kMax = 4;
+
+  LockedVariables() = default;
+  ~LockedVariables() { Unlock(); }
+  LockedVariables(const LockedVariables&) = delete;
+  LockedVariables& operator=(const LockedVariables&) = delete;
+
+  // Once. An error if one of them has no value or not the type `dtype`.
+  absl::Status Lock(const KernelContext& ctx, int count, DType dtype);
+
+  const Tensor& value(int i) const;
+  // In memory that only the variable holds.
+  absl::StatusOr<Tensor*> mutable_value(int i);
+
+ private:
+  void Unlock();
+
+  std::array<RefPtr<Variable>, kMax> variables_;
+  std::array<Variable*, kMax> order_ = {};
+  int locked_ = 0;
+};
+
+// Passes the updated ref input 0 on, if the op has an output for it.
+inline void ForwardUpdatedRef(KernelContext& ctx) {
+  if (ctx.num_outputs() > 0) ctx.ForwardRef(0, 0);
+}
+
+}  // namespace sluice
