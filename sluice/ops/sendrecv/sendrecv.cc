@@ -1,0 +1,217 @@
+// _Send, _Recv and their host-memory forms: the two ends of an edge that was
+// cut between devices or tasks. They meet in the step's rendezvous.
+
+#include <atomic>
+#include <memory>
+
+#include "sluice/base/status.h"
+#include "sluice/graph/op_registry.h"
+#include "sluice/graph/shape_inference.h"
+#include "sluice/kernel/kernel_registry.h"
+#include "sluice/kernel/rendezvous.h"
+
+namespace sluice {
+namespace {
+namespace sendrecv {
+
+// The key of a node's edge. Outside of loops it is always the same, so a step
+// builds no strings.
+class EdgeKey {
+ public:
+  explicit EdgeKey(const KernelConstruction& node)
+      : prefix_(RendezvousKeyPrefix(node.attr<std::string>("send_device"),
+                                    static_cast<uint64_t>(node.attr<int64_t>(
+                                        "send_device_incarnation")),
+                                    node.attr<std::string>("recv_device"),
+                                    node.attr<std::string>("tensor_name"))),
+        root_(StrCat(prefix_, kRoot)) {}
+
+  // Calls `use` with the key of the loop iteration that `ctx` runs in.
+  template <typename Use>
+  auto With(const KernelContext& ctx, Use use) const {
+    if (ctx.frame_and_iter() == kRoot) return use(std::string_view(root_));
+    const std::string key = StrCat(prefix_, ctx.frame_and_iter());
+    return use(std::string_view(key));
+  }
+
+ private:
+  static constexpr std::string_view kRoot = "0:0";
+  const std::string prefix_;
+  const std::string root_;
+};
+
+absl::Status NoRendezvous(const KernelContext& ctx) {
+  return Internal("Op ", ctx.node().name(),
+                  " needs a rendezvous, but the step has none");
+}
+
+class SendKernel : public Kernel {
+ public:
+  static absl::StatusOr<std::unique_ptr<Kernel>> Create(
+      const KernelConstruction& node) {
+    return std::make_unique<SendKernel>(node);
+  }
+  explicit SendKernel(const KernelConstruction& node) : key_(node) {}
+
+  absl::Status Run(KernelContext& ctx) override {
+    Rendezvous* rendezvous = ctx.step().rendezvous;
+    if (rendezvous == nullptr) return NoRendezvous(ctx);
+    Parcel parcel;
+    parcel.dead = ctx.input_dead();
+    if (!parcel.dead) parcel.tensor = ctx.input(0).Owned();
+    return key_.With(ctx, [&](std::string_view key) {
+      return rendezvous->Send(key, std::move(parcel));
+    });
+  }
+
+ private:
+  const EdgeKey key_;
+};
+
+// What the wait table says of a Recv. Apart from the kernel, which may be gone
+// when a Recv that was just started writes it there.
+struct WaitText {
+  std::string what;
+  std::string where;
+};
+
+// Enters a wait into the table, unless its end comes first.
+class WaitEntry {
+ public:
+  // Called once, when the call that may wait has returned.
+  void Begin(const WaitText& text, int64_t step_id, Clock* clock) {
+    if (state_.load(std::memory_order_acquire) == kDone) return;
+    WaitInfo info{text.what, text.where, step_id, {}};
+    if (clock != nullptr) info.since = clock->Now();
+    token_ = WaitTable::Global().Add(std::move(info));
+    int expected = kNew;
+    if (!state_.compare_exchange_strong(expected, kEntered)) {
+      WaitTable::Global().Remove(token_);
+    }
+  }
+  // Called once, by whoever ends the wait.
+  void End() {
+    if (state_.exchange(kDone) == kEntered) WaitTable::Global().Remove(token_);
+  }
+
+ private:
+  enum : int { kNew, kEntered, kDone };
+  std::atomic<int> state_{kNew};
+  WaitTable::Token token_ = 0;
+};
+
+absl::Status Deliver(KernelContext& ctx, absl::StatusOr<Parcel> parcel) {
+  if (!parcel.ok()) return parcel.status();
+  if (parcel->dead) {
+    ctx.set_output_dead(0);
+    return absl::OkStatus();
+  }
+  // It may come from another process.
+  const DType expected = ctx.node().output_type(0);
+  if (parcel->tensor.dtype() != expected) {
+    return Internal("Received a tensor of type ",
+                    DTypeName(parcel->tensor.dtype()), " for ",
+                    ctx.node().attr<std::string>("tensor_name"),
+                    ", which is declared as ", DTypeName(expected));
+  }
+  ctx.set_output(0, std::move(parcel->tensor));
+  return absl::OkStatus();
+}
+
+class RecvKernel : public AsyncKernel {
+ public:
+  static absl::StatusOr<std::unique_ptr<Kernel>> Create(
+      const KernelConstruction& node) {
+    return std::make_unique<RecvKernel>(node);
+  }
+  explicit RecvKernel(const KernelConstruction& node)
+      : key_(node),
+        text_(std::make_shared<WaitText>(WaitText{
+            StrCat("tensor ", node.attr<std::string>("tensor_name"), " from ",
+                   node.attr<std::string>("send_device")),
+            StrCat(node.node().name(), " on ", node.device().name())})) {}
+
+  void Start(KernelContext& ctx, Done done) override {
+    Rendezvous* rendezvous = ctx.step().rendezvous;
+    if (rendezvous == nullptr) return done(NoRendezvous(ctx));
+    // Once the value is there the context and this kernel may go, so what is
+    // needed after RecvAsync is kept here.
+    const std::shared_ptr<const WaitText> text = text_;
+    const int64_t step_id = ctx.step().id;
+    Clock* clock = ctx.step().clock;
+    auto wait = std::make_shared<WaitEntry>();
+    key_.With(ctx, [&](std::string_view key) {
+      rendezvous->RecvAsync(key, [&ctx, wait, done = std::move(done)](
+                                     absl::StatusOr<Parcel> parcel) mutable {
+        wait->End();
+        done(Deliver(ctx, std::move(parcel)));
+      });
+    });
+    wait->Begin(*text, step_id, clock);
+  }
+
+ private:
+  const EdgeKey key_;
+  const std::shared_ptr<const WaitText> text_;
+};
+
+// The executor moves the values of _Arg and _Retval itself.
+absl::Status NotRun(KernelContext& ctx) {
+  return Internal("Op ", ctx.node().name(), " of type ", ctx.node().type(),
+                  " ran outside of a function call");
+}
+
+}  // namespace sendrecv
+}  // namespace
+
+#define SLUICE_SEND_OP(NAME)                   \
+  SLUICE_OP(NAME)                              \
+      .Input("tensor: T")                      \
+      .Attr("T: type")                         \
+      .Attr("tensor_name: string")             \
+      .Attr("send_device: string")             \
+      .Attr("send_device_incarnation: int")    \
+      .Attr("recv_device: string")             \
+      .Attr("client_terminated: bool = false") \
+      .Stateful()                              \
+      .Shape(shapes::NoOutputs);               \
+  SLUICE_KERNEL(NAME, kCpu).Class<sendrecv::SendKernel>()
+#define SLUICE_RECV_OP(NAME)                   \
+  SLUICE_OP(NAME)                              \
+      .Output("tensor: tensor_type")           \
+      .Attr("tensor_type: type")               \
+      .Attr("tensor_name: string")             \
+      .Attr("send_device: string")             \
+      .Attr("send_device_incarnation: int")    \
+      .Attr("recv_device: string")             \
+      .Attr("client_terminated: bool = false") \
+      .Stateful()                              \
+      .Shape(shapes::Unknown);                 \
+  SLUICE_KERNEL(NAME, kCpu).Class<sendrecv::RecvKernel>()
+
+SLUICE_SEND_OP(_Send);
+SLUICE_SEND_OP(_HostSend);
+SLUICE_RECV_OP(_Recv);
+SLUICE_RECV_OP(_HostRecv);
+
+#undef SLUICE_SEND_OP
+#undef SLUICE_RECV_OP
+
+SLUICE_OP(_Arg)
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("index: int >= 0")
+    .Stateful()
+    .Shape(shapes::Unknown);
+
+SLUICE_OP(_Retval)
+    .Input("input: T")
+    .Attr("T: type")
+    .Attr("index: int >= 0")
+    .Stateful()
+    .Shape(shapes::NoOutputs);
+
+SLUICE_KERNEL(_Arg, kCpu).Function(sendrecv::NotRun);
+SLUICE_KERNEL(_Retval, kCpu).Function(sendrecv::NotRun);
+
+}  // namespace sluice
