@@ -49,6 +49,8 @@ from sluice.training.session_run_hook import (  # noqa: F401
     SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues)
 from sluice.training.supervisor import (  # noqa: F401
     Supervisor, basic_train_loop)
+from sluice.training.sync_replicas_optimizer import (  # noqa: F401
+    SyncReplicasOptimizer, SyncReplicasOptimizerV2)
 from sluice.training.training_util import (  # noqa: F401
     assert_global_step, create_global_step, get_global_step,
     get_or_create_global_step, global_step)

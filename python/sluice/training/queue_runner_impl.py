@@ -3,15 +3,22 @@
 import threading
 import weakref
 
+from sluice import _sluice
 from sluice.client import session
 from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework import protos
 from sluice.platform import tf_logging as logging
 
+_INTERRUPT_AFTER_SECS = 1.0
+
 
 class QueueRunner(object):
     """Runs enqueue operations, each in a thread, until told to stop."""
+
+    # Whether stopping ends an operation that waits for something else than
+    # the queue, by ending the steps of its session.
+    interrupt_on_stop = False
 
     def __init__(self, queue=None, enqueue_ops=None, close_op=None,
                  cancel_op=None, queue_closed_exception_types=None,
@@ -114,12 +121,17 @@ class QueueRunner(object):
                 with self._lock:
                     self._runs_per_session[sess] -= 1
 
-    def _close_on_stop(self, sess, cancel_op, coord):
+    def _close_on_stop(self, sess, cancel_op, coord, threads):
         coord.wait_for_stop()
         try:
             sess.run(cancel_op)
         except Exception as e:
             logging.vlog(1, "Ignored exception: %s", str(e))
+        if self.interrupt_on_stop:
+            for thread in threads:
+                thread.join(_INTERRUPT_AFTER_SECS)
+            if any(thread.is_alive() for thread in threads):
+                _sluice.session_of(sess._core).interrupt()
 
     def create_threads(self, sess, coord=None, daemon=False, start=False):
         """One thread per operation; none if this session has them already."""
@@ -135,7 +147,7 @@ class QueueRunner(object):
         if coord:
             threads.append(threading.Thread(
                 target=self._close_on_stop,
-                args=(sess, self._cancel_op, coord),
+                args=(sess, self._cancel_op, coord, list(threads)),
                 name="QueueRunnerThread-%s-close_on_stop" % self.name))
         for thread in threads:
             if coord:
