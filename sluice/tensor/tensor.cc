@@ -19,7 +19,9 @@ void DestroyElements(Buffer* buffer) {
 
 template <typename T>
 Buffer* AllocateObjects(int64_t count) {
-  Buffer* buffer = Buffer::Allocate(count * sizeof(T));
+  size_t bytes;
+  if (__builtin_mul_overflow(sizeof(T), size_t(count), &bytes)) return nullptr;
+  Buffer* buffer = Buffer::Allocate(bytes);
   if (buffer == nullptr) return nullptr;
   std::uninitialized_value_construct_n(static_cast<T*>(buffer->data()), count);
   buffer->set_destroy(DestroyElements<T>);

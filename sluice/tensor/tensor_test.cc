@@ -55,6 +55,12 @@ TEST(Tensor, HugeShapesAreAnErrorNotACrash) {
   EXPECT_FALSE(Shape::Create(hidden).ok());
 }
 
+TEST(Tensor, TooManyStringsAreAnErrorNotACrash) {
+  // Their bytes, 2^62 * 32, would be counted as 0.
+  EXPECT_EQ(Tensor::Create(DType::kString, {int64_t{1} << 62}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
 TEST(Tensor, MemoryOfAStepServesTheNext) {
   for (int i = 0; i < 3; ++i) Tensor warm(DType::kFloat, {1000});
   const int64_t before = GetBufferPoolStats().system_allocations;
