@@ -42,13 +42,9 @@ absl::Status ConcatShape(ShapeContext& c) {
                         : PartialShape());
     return absl::OkStatus();
   }
-  const int64_t least = *axis < 0 ? -*axis : *axis + 1;
-  if (least > kMaxRank) {
-    return InvalidArgument("Cannot concatenate along dimension ", *axis);
-  }
   for (int i = 0; i < args.count; ++i) {
     const PartialShape& shape = c.input(args.first + i);
-    SLUICE_RETURN_IF_ERROR(CheckRankAtLeast(shape, static_cast<int>(least)));
+    SLUICE_RETURN_IF_ERROR(CheckHasAxis(shape, *axis));
     if (known.known_rank()) {
       SLUICE_RETURN_IF_ERROR(WithRank(shape, known.rank()).status());
     }

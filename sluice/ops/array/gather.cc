@@ -27,15 +27,9 @@ absl::Status GatherV2Shape(ShapeContext& c) {
   SLUICE_RETURN_IF_ERROR(CheckRankAtLeast(params, 1));
   int64_t batch_dims = c.attr<int64_t>("batch_dims");
   const std::optional<int64_t> axis = KnownScalar(c, 2);
-  if (axis) {
-    const int64_t least = *axis < 0 ? -*axis : *axis + 1;
-    SLUICE_RETURN_IF_ERROR(CheckRankAtLeast(
-        params, static_cast<int>(std::min<int64_t>(least, kMaxRank + 1))));
-  }
+  if (axis) SLUICE_RETURN_IF_ERROR(CheckHasAxis(params, *axis));
   if (batch_dims > 0) {
-    SLUICE_RETURN_IF_ERROR(CheckRankAtLeast(
-        params,
-        static_cast<int>(std::min<int64_t>(batch_dims + 1, kMaxRank + 1))));
+    SLUICE_RETURN_IF_ERROR(CheckHasAxis(params, batch_dims));
   }
   if (!params.known_rank() || !indices.known_rank()) return shapes::Unknown(c);
   const int rank = params.rank() + indices.rank() - 1;

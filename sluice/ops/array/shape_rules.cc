@@ -54,6 +54,13 @@ absl::Status CheckRankAtMost(const PartialShape& shape, int rank) {
                          shape.rank());
 }
 
+absl::Status CheckHasAxis(const PartialShape& shape, int64_t axis) {
+  if (axis < -kMaxRank || axis >= kMaxRank) {
+    return InvalidArgument("No shape has a dimension ", axis);
+  }
+  return CheckRankAtLeast(shape, static_cast<int>(axis < 0 ? -axis : axis + 1));
+}
+
 absl::Status CheckDim(int64_t dim, int64_t value) {
   if (dim < 0 || dim == value) return absl::OkStatus();
   return InvalidArgument("Dimension must be ", value, " but is ", dim);

@@ -18,6 +18,8 @@ absl::StatusOr<int64_t> MergeDims(int64_t a, int64_t b);
 absl::StatusOr<PartialShape> WithRank(const PartialShape& shape, int rank);
 absl::Status CheckRankAtLeast(const PartialShape& shape, int rank);
 absl::Status CheckRankAtMost(const PartialShape& shape, int rank);
+// The shape must have a dimension `axis`, which may be counted from the back.
+absl::Status CheckHasAxis(const PartialShape& shape, int64_t axis);
 // `dim` must be `value` or unknown.
 absl::Status CheckDim(int64_t dim, int64_t value);
 
