@@ -26,6 +26,10 @@ from sluice.training.ftrl import FtrlOptimizer  # noqa: F401
 from sluice.training.gradient_descent import (  # noqa: F401
     GradientDescentOptimizer)
 from sluice.training.graph_io import write_graph  # noqa: F401
+from sluice.training.input import (  # noqa: F401
+    batch, batch_join, input_producer, limit_epochs, match_filenames_once,
+    range_input_producer, shuffle_batch, shuffle_batch_join,
+    slice_input_producer, string_input_producer)
 from sluice.training.learning_rate_decay import (  # noqa: F401
     cosine_decay, cosine_decay_restarts, exponential_decay,
     inverse_time_decay, linear_cosine_decay, natural_exp_decay,

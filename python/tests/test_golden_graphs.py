@@ -1,0 +1,102 @@
+"""Programs build the graphs that TensorFlow 1.15 builds, node for node.
+
+tests/golden/graphs has the programs and what TensorFlow made of them.
+"""
+
+import json
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+
+import sluice as tf
+from sluice.framework import dtypes
+from sluice.framework import ops
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_GOLDEN = os.path.join(_HERE, "..", "..", "tests", "golden", "graphs")
+_ALIAS = os.path.join(os.path.dirname(os.path.dirname(
+    os.path.abspath(tf.__file__))), "alias")
+
+PROGRAMS = [
+    "linreg_adagrad_ps2", "mlp_adam", "monitored_session", "saver_plain",
+    "saver_sharded", "summaries", "sync_replicas",
+]
+
+
+def tensor_value(proto):
+    """(dtype, shape, flat values) of a TensorProto, however it is written."""
+    shape = tuple(d.size for d in proto.tensor_shape.dim)
+    count = int(np.prod(shape, dtype=np.int64))
+    dtype = dtypes.as_dtype(proto.dtype)
+    if dtype == dtypes.string:
+        values = list(proto.string_val)
+    elif proto.tensor_content:
+        values = np.frombuffer(proto.tensor_content,
+                               dtype.as_numpy_dtype).tolist()
+    else:
+        values = []
+        for field in ("float_val", "double_val", "int_val", "int64_val",
+                      "bool_val", "half_val", "uint32_val", "uint64_val"):
+            values += list(getattr(proto, field))
+    if values and len(values) < count:
+        values += values[-1:] * (count - len(values))
+    values = [re.sub(rb"_temp_[0-9a-f]{32}", b"_temp_", v)
+              if isinstance(v, bytes) else v for v in values]
+    return dtype.name, shape, values
+
+
+def attr_value(attr):
+    if attr.WhichOneof("value") == "tensor":
+        return tensor_value(attr.tensor)
+    return str(attr)
+
+
+def describe(node):
+    return [("name", node.name), ("op", node.op), ("input", list(node.input)),
+            ("device", node.device)] + sorted(
+                (key, attr_value(value)) for key, value in node.attr.items()
+                if key != "_output_shapes")
+
+
+def item_name(item):
+    if isinstance(item, tf.train.Saver):
+        return "Saver:" + item.saver_def.save_tensor_name
+    return getattr(item, "name", str(item))
+
+
+@pytest.fixture
+def fresh_graph(monkeypatch):
+    monkeypatch.syspath_prepend(_ALIAS)
+    tf.reset_default_graph()
+    yield
+    tf.reset_default_graph()
+    for name in [n for n in sys.modules if n.split(".")[0] == "tensorflow"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_graph_of(program, fresh_graph):
+    base = os.path.join(_GOLDEN, program)
+    with open(base + ".py") as f:
+        exec(compile(f.read(), program + ".py", "exec"),
+             {"__name__": "__main__"})
+    graph = tf.get_default_graph()
+    expected = tf.GraphDef()
+    with open(base + ".pbtxt") as f:
+        text_format.Parse(f.read(), expected)
+    made = graph.as_graph_def()
+    for ours, theirs in zip(made.node, expected.node):
+        assert describe(ours) == describe(theirs)
+    assert len(made.node) == len(expected.node)
+    with open(base + ".json") as f:
+        golden = json.load(f)
+    collections = {key: [item_name(i) for i in graph.get_collection(key)]
+                   for key in golden["collections"]
+                   if key not in (ops.GraphKeys.COND_CONTEXT,
+                                  ops.GraphKeys.WHILE_CONTEXT)}
+    assert collections == {
+        k: v for k, v in golden["collections"].items() if k in collections}
