@@ -1,0 +1,315 @@
+#include "sluice/server/server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "sluice/base/logging.h"
+#include "sluice/graph/scope.h"
+#include "sluice/kernel/testing/op_test.h"
+#include "sluice/session/session.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+// A socket bound to a free port; `listen` makes it a peer that is not ours.
+struct Port {
+  int fd;
+  int number;
+  Port() : fd(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    number = ntohs(address.sin_port);
+  }
+  ~Port() { Release(); }
+  void Release() {
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
+};
+
+std::vector<int> FreePorts(int count) {
+  std::vector<Port> ports(count);
+  std::vector<int> numbers;
+  for (const Port& port : ports) numbers.push_back(port.number);
+  return numbers;
+}
+
+std::string Local(int port) { return StrCat("localhost:", port); }
+
+// 1 ps and 2 workers in this process.
+class ClusterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<int> ports = FreePorts(3);
+    spec_ = ClusterSpec{{"ps", {Local(ports[0])}},
+                        {"worker", {Local(ports[1]), Local(ports[2])}}};
+    ps_ = Start("ps", 0);
+    worker0_ = Start("worker", 0);
+    worker1_ = Start("worker", 1);
+  }
+  void TearDown() override {
+    for (auto& server : {ps_, worker0_, worker1_}) {
+      if (server != nullptr) SLUICE_EXPECT_OK(server->Stop());
+    }
+  }
+  std::shared_ptr<Server> Start(const std::string& job, int task) {
+    auto server = Server::Create(spec_, job, task);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return server.ok() ? *server : nullptr;
+  }
+  // The same server through the network instead of by direct calls.
+  static std::string Remote(const Server& server) {
+    std::string target = server.target();
+    target.replace(target.find("localhost"), 9, "127.0.0.1");
+    return target;
+  }
+  std::unique_ptr<Session> Open(const std::string& target, Graph& graph) {
+    SessionConfig config;
+    config.target = target;
+    return *Session::Create(config, graph);
+  }
+
+  ClusterSpec spec_;
+  std::shared_ptr<Server> ps_, worker0_, worker1_;
+};
+
+TEST_F(ClusterTest, AStepSpansTasks) {
+  Graph graph;
+  Scope scope(graph);
+  const Output a = scope.Device("/job:ps/task:0").Scalar(3.0f);
+  const Output b = scope.Device("/job:worker/task:1").Add("Neg", {a});
+  const Output c = scope.Device("/job:worker/task:0").Add("Mul", {a, b});
+  // Folding would compute it all in the master.
+  SessionConfig config;
+  config.options.fold_constants = false;
+  for (const std::string& target : {worker0_->target(), Remote(*worker0_)}) {
+    config.target = target;
+    auto session = *Session::Create(config, graph);
+    std::vector<Tensor> out;
+    for (int i = 0; i < 3; ++i) {
+      SLUICE_ASSERT_OK(session->Run({}, {c}, {}, &out));
+      EXPECT_EQ(out[0].scalar<float>(), -9.0f);
+    }
+    SLUICE_EXPECT_OK(session->Close());
+  }
+}
+
+// A variable on the ps with its initializer, update and read.
+struct Counter {
+  explicit Counter(Graph& graph, const std::string& name = "counter")
+      : scope(graph) {
+    const Scope ps = scope.Device("/job:ps/task:0");
+    variable = ps.Named(name).Add("VariableV2", {},
+                                  {{"shape", PartialShape::Scalar()},
+                                   {"dtype", DType::kFloat}});
+    init = ps.AddNode("Assign", {variable, ps.Scalar(0.0f)});
+    add = scope.Device("/job:ps/task:0").AddNode("AssignAdd", {variable, ps.Scalar(1.0f)});
+    read = ps.Add("Identity", {variable});
+  }
+  Scope scope;
+  Output variable, read;
+  Node* init;
+  Node* add;
+};
+
+TEST_F(ClusterTest, SessionsShareVariablesByName) {
+  Graph graph_a, graph_b;
+  Counter a(graph_a), b(graph_b);
+  auto session_a = Open(worker0_->target(), graph_a);
+  auto session_b = Open(Remote(*worker1_), graph_b);
+  std::vector<Tensor> out;
+  EXPECT_THAT(session_b->Run({}, {b.read}, {}, &out),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("Attempting to use uninitialized value counter")));
+  SLUICE_ASSERT_OK(session_a->Run({}, {}, {a.init}, nullptr));
+  SLUICE_ASSERT_OK(session_a->Run({}, {}, {a.add}, nullptr));
+  SLUICE_ASSERT_OK(session_b->Run({}, {}, {b.add}, nullptr));
+  SLUICE_ASSERT_OK(session_a->Close());
+  SLUICE_ASSERT_OK(session_b->Run({}, {b.read}, {}, &out));
+  EXPECT_EQ(out[0].scalar<float>(), 2.0f);
+}
+
+TEST_F(ClusterTest, AnErrorNamesItsTask) {
+  Graph graph;
+  Scope scope(graph);
+  const Output x = scope.Add("Placeholder", {}, {{"dtype", DType::kInt32}});
+  const Output bad = scope.Named("bad").Device("/job:ps/task:0").Add("FloorDiv", {x, x});
+  auto session = Open(Remote(*worker0_), graph);
+  std::vector<Tensor> out;
+  EXPECT_THAT(session->Run({{x, Tensor::Scalar<int32_t>(0)}}, {bad}, {}, &out),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::AllOf(HasSubstr("From /job:ps/replica:0/task:0:"),
+                                      HasSubstr("{{node bad}}"))));
+}
+
+TEST_F(ClusterTest, ARestartedTaskIsNoticed) {
+  Graph graph;
+  Counter counter(graph);
+  auto session = Open(worker0_->target(), graph);
+  SLUICE_ASSERT_OK(session->Run({}, {}, {counter.init}, nullptr));
+  SLUICE_ASSERT_OK(ps_->Stop());
+  std::vector<Tensor> out;
+  EXPECT_EQ(session->Run({}, {counter.read}, {}, &out).code(),
+            absl::StatusCode::kUnavailable);
+  ps_ = nullptr;
+  ps_ = Start("ps", 0);
+  absl::Status status = Unavailable("");
+  for (int i = 0; i < 100 && absl::IsUnavailable(status); ++i) {
+    status = session->Run({}, {counter.read}, {}, &out);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  // A new session finds the new server, with nothing in it.
+  auto again = Open(worker0_->target(), graph);
+  EXPECT_EQ(again->Run({}, {counter.read}, {}, &out).code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ClusterTest, LosingAPeerInTheMiddleOfAStepEndsIt) {
+  Graph graph;
+  Scope scope(graph);
+  const Scope ps = scope.Device("/job:ps/task:0");
+  const AttrMap types = {{"component_types", std::vector<DType>{DType::kFloat}}};
+  const Output q = ps.Add("FIFOQueueV2", {}, types);
+  const Output got = ps.Add("QueueDequeueV2", {q}, types);
+  auto session = Open(worker0_->target(), graph);
+  absl::Status status;
+  std::thread runner([&] {
+    std::vector<Tensor> out;
+    status = session->Run({}, {got}, {}, &out);
+  });
+  const auto waits = [] {
+    for (const WaitInfo& wait : WaitTable::Global().List()) {
+      if (wait.step_id != 0) return true;
+    }
+    return false;
+  };
+  while (!waits()) std::this_thread::yield();
+  SLUICE_ASSERT_OK(ps_->Stop());
+  runner.join();
+  EXPECT_FALSE(status.ok());
+  EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsCancelled(status)) << status;
+}
+
+TEST_F(ClusterTest, AServerServesOnWhenItsHandleIsDropped) {
+  const std::string target = worker0_->target();
+  std::weak_ptr<Server> watch = worker0_;
+  worker0_ = nullptr;
+  EXPECT_FALSE(watch.expired());
+  Graph graph;
+  Scope scope(graph);
+  const Output c = scope.Scalar(2.0f);
+  auto session = Open(target, graph);
+  std::vector<Tensor> out;
+  SLUICE_ASSERT_OK(session->Run({}, {c}, {}, &out));
+  SLUICE_EXPECT_OK(watch.lock()->Stop());
+}
+
+TEST(Server, JoinReturnsAfterStop) {
+  auto server = *Server::CreateLocal();
+  EXPECT_FALSE(server->JoinFor(std::chrono::milliseconds(1)));
+  std::thread stopper([&] { SLUICE_EXPECT_OK(server->Stop()); });
+  SLUICE_EXPECT_OK(server->Join());
+  stopper.join();
+  EXPECT_THAT(server->Start(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("Server has stopped.")));
+}
+
+TEST(Server, ATakenPortIsNamed) {
+  Port taken;
+  ASSERT_EQ(listen(taken.fd, 1), 0);
+  auto server = Server::Create(ClusterSpec{{"a", {Local(taken.number)}}}, "a", 0);
+  EXPECT_THAT(server.status(),
+              StatusIs(absl::StatusCode::kUnknown,
+                       testing::AllOf(HasSubstr("Could not start gRPC server"),
+                                      HasSubstr(StrCat(taken.number)))));
+}
+
+TEST(Server, WrongDefinitionsAreErrors) {
+  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:0"}}}, "b", 0).status().message(),
+            "Job \"b\" was not defined in cluster");
+  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:0"}}}, "a", 3).status().message(),
+            "Task 3 was not defined in job \"a\"");
+  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:port"}}}, "a", 0).status().message(),
+            "Could not parse port for local server from \"localhost:port\".");
+  EXPECT_THAT(Server::Create(ClusterSpec{{"a", {"localhost:0", "x/y:1"}}}, "a", 0).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("Could not interpret \"x/y:1\" as a host-port pair.")));
+  EXPECT_THAT(Server::Create(ClusterSpec{{"my-job", {"localhost:0"}}}, "my-job", 0).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("my-job")));
+}
+
+// A session whose cluster has one task that is not there says so and why.
+std::string LineAboutMissing(const std::string& missing) {
+  Port own;
+  const int port = own.number;
+  own.Release();
+  auto server = *Server::Create(
+      ClusterSpec{{"here", {Local(port)}}, {"gone", {missing}}}, "here", 0);
+  Mutex mu;
+  std::string line;
+  SetLogSinkForTest([&](LogLevel, const std::string& text) {
+    MutexLock lock(mu);
+    if (text.find("still waiting") != std::string::npos) line = text;
+  });
+  Graph graph;
+  Scope scope(graph);
+  const Output c = scope.Scalar(1.0f);
+  SessionConfig config;
+  config.target = server->target();
+  config.options.task_deadline = std::chrono::seconds(5);
+  auto session = *Session::Create(config, graph);
+  std::vector<Tensor> out;
+  const absl::Status status = session->Run({}, {c}, {}, &out);
+  SetLogSinkForTest(nullptr);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               HasSubstr("/job:gone/replica:0/task:0")));
+  SLUICE_EXPECT_OK(server->Stop());
+  MutexLock lock(mu);
+  return line;
+}
+
+TEST(Server, AMissingTaskIsNamedWithTheReason) {
+  Port unused;
+  const std::string address = Local(unused.number);
+  unused.Release();
+  EXPECT_THAT(LineAboutMissing(address),
+              testing::AllOf(HasSubstr("/job:gone/replica:0/task:0"),
+                             HasSubstr("connection refused")));
+}
+
+TEST(Server, ATaskOfAnotherClusterIsTold) {
+  auto other = *Server::CreateLocal();
+  const std::string address = other->target().substr(7);
+  EXPECT_THAT(LineAboutMissing(address), HasSubstr("another cluster"));
+  SLUICE_EXPECT_OK(other->Stop());
+}
+
+TEST(ClusterSpec, ReadsEveryForm) {
+  const ClusterSpec want{{"ps", {"a:1"}}, {"worker", {"b:2", "c:3"}}};
+  EXPECT_EQ(*ClusterSpec::Parse("ps=a:1;worker=b:2,c:3"), want);
+  EXPECT_EQ(*ClusterSpec::Parse("ps|a:1,worker|b:2;c:3"), want);
+  EXPECT_EQ(*ClusterSpec::Parse(R"({"ps": ["a:1"], "worker": {"0": "b:2", "1": "c:3"}})"), want);
+  EXPECT_EQ(*ClusterSpec::Parse(R"({"cluster": {"ps": ["a:1"], "worker": ["b: 2", "c:3"]}})"), want);
+  for (const char* bad : {"", "ps", "ps=a:1;ps=b:2", "{", "[1]", R"({"ps": 3})",
+                          R"({"ps": {"x": "a:1"}})", R"({"ps": [1]})"}) {
+    EXPECT_FALSE(ClusterSpec::Parse(bad).ok()) << bad;
+  }
+  EXPECT_EQ(want.TaskAddress("x", 0).status().message(), "No such job in cluster: 'x'");
+  EXPECT_EQ(want.TaskAddress("ps", 4).status().message(), "No task with index 4 in job 'ps'");
+}
+
+}  // namespace
+}  // namespace sluice
