@@ -56,7 +56,10 @@ def attr_value(attr):
 
 
 def describe(node):
-    return [("name", node.name), ("op", node.op), ("input", list(node.input)),
+    # TensorFlow sorts control inputs by name; their order means nothing.
+    data = [i for i in node.input if not i.startswith("^")]
+    control = sorted(i for i in node.input if i.startswith("^"))
+    return [("name", node.name), ("op", node.op), ("input", data + control),
             ("device", node.device)] + sorted(
                 (key, attr_value(value)) for key, value in node.attr.items()
                 if key != "_output_shapes")
