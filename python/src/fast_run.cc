@@ -7,6 +7,7 @@
 //     is the shape of the fetch structure and the identities of its leaves and
 //     of the feed keys, which it keeps alive so that they stay unique.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <vector>
 

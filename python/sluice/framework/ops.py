@@ -502,7 +502,8 @@ class Graph(object):
             raise ValueError("allow_tensor and allow_operation can't both be "
                              "False.")
         if hasattr(obj, "_as_graph_element"):
-            obj = obj._as_graph_element() or obj
+            element = obj._as_graph_element()
+            obj = obj if element is None else element
         if isinstance(obj, bytes):
             obj = obj.decode()
         if isinstance(obj, str):
