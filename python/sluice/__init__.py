@@ -85,6 +85,17 @@ _export(_protos, """
     SessionLog""")
 
 from sluice.ops import nn_ops as nn  # noqa: E402,F401
+from sluice import summary  # noqa: E402,F401
+from sluice import train  # noqa: E402,F401
+from sluice.platform import app  # noqa: E402,F401
+from sluice.platform import flags  # noqa: E402,F401
+from sluice.platform import gfile  # noqa: E402,F401
+from sluice.platform import tf_logging as logging  # noqa: E402,F401
+from sluice import legacy as _legacy  # noqa: E402
+from sluice import contrib  # noqa: E402,F401
+
+for _name, _value in _legacy.names().items():
+    globals()[_name] = _value
 
 __version__ = VERSION = "1.15.5"
 GIT_VERSION = "sluice"
