@@ -102,7 +102,12 @@ PyObject* StringArray(const Tensor& tensor) {
   const auto values = tensor.data<std::string>();
   for (size_t i = 0; i < values.size(); ++i) {
     PyObject* bytes = PyBytes_FromStringAndSize(values[i].data(), values[i].size());
-    if (bytes == nullptr || PySequence_SetItem(flat, i, bytes) < 0) {
+    // By item: `flat` is no sequence.
+    PyObject* index = PyLong_FromSize_t(i);
+    const bool ok = bytes != nullptr && index != nullptr &&
+                    PyObject_SetItem(flat, index, bytes) == 0;
+    Py_XDECREF(index);
+    if (!ok) {
       Py_XDECREF(bytes);
       Py_DECREF(flat);
       Py_DECREF(array);
