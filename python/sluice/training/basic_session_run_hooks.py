@@ -203,13 +203,18 @@ class StopAtStepHook(session_run_hook.SessionRunHook):
             global_step = session.run(self._global_step_read)
             self._last_step = global_step + self._num_steps
         self._args = SessionRunArgs(self._global_step_read)
+        self._last_stale = None
 
     def before_run(self, run_context):
         return self._args
 
     def after_run(self, run_context, run_values):
-        # The value may be from before this step's count.
-        if run_values.results + 1 >= self._last_step:
+        # The value may be from before this step's count, and from before what
+        # other workers counted meanwhile: about as much as last time.
+        stale = run_values.results
+        others = max(0, stale - self._last_stale) if self._last_stale else 0
+        self._last_stale = stale
+        if stale + 1 + others >= self._last_step:
             step = run_context.session.run(self._global_step_read)
             if step >= self._last_step:
                 run_context.request_stop()
