@@ -40,7 +40,7 @@ def graph():
 @pytest.fixture
 def step(graph):
     step = tf.train.get_or_create_global_step()
-    return tf.assign_add(step, 1)
+    return step.assign_add(1)
 
 
 RUN = ["a.before", "b.before", "a.after", "b.after"]
