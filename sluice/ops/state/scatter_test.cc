@@ -121,6 +121,28 @@ TEST_P(ScatterTest, UpdatesStrings) {
   ExpectClose(table.Value(), Tensor::Vector<std::string>({"a", "new"}));
 }
 
+TEST_P(ScatterTest, SlicesAreAssigned) {
+  ScatterTable table(GetParam());
+  OpSession& session = table.session();
+  const auto ints = [&](std::initializer_list<int32_t> values) {
+    return session.Value(Tensor::Vector<int32_t>(values));
+  };
+  // table[::-2, 1] = value
+  const auto assign = [&](Tensor value) {
+    return session.Run(session.Add(
+        GetParam() ? "ResourceStridedSliceAssign" : "StridedSliceAssign",
+        {table.table(), ints({0, 1}), ints({0, 2}), ints({-2, 1}),
+         session.Value(std::move(value))},
+        {{"begin_mask", 1}, {"end_mask", 1}, {"shrink_axis_mask", 2}}));
+  };
+  SLUICE_ASSERT_OK(assign(Tensor::Vector<float>({10, 20})));
+  ExpectClose(table.Value(), Tensor::Of<float>({3, 2}, {1, 20, 3, 4, 5, 10}));
+  EXPECT_THAT(assign(Tensor::Vector<float>({1, 2, 3})),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("sliced l-value shape [2] does not match "
+                                 "r-value shape [3]")));
+}
+
 TEST(ScatterShape, ChecksWhatIsKnown) {
   ScatterTable table(false);
   OpSession& session = table.session();
