@@ -39,7 +39,12 @@ void BM_Save(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * bytes);
 }
-BENCHMARK(BM_Save)->Args({400, 0})->Args({400, 1})->UseRealTime();
+BENCHMARK(BM_Save)
+    ->Args({1, 0})
+    ->Args({1, 1})
+    ->Args({400, 0})
+    ->Args({400, 1})
+    ->UseRealTime();
 
 void BM_Restore(benchmark::State& state) {
   TempDir dir;
