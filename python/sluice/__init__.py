@@ -3,6 +3,8 @@
 `import sluice as tf` gives TensorFlow 1's graph-mode API.
 """
 
+import sys as _sys
+
 from sluice import _sluice  # noqa: F401
 from sluice.framework import errors
 from sluice.framework import protos as _protos
@@ -36,6 +38,14 @@ from sluice.ops.gradients import AggregationMethod, gradients  # noqa: F401
 from sluice.ops.variable_scope import (  # noqa: F401
     AUTO_REUSE, VariableScope, get_local_variable, get_variable,
     get_variable_scope, no_regularizer, variable_op_scope, variable_scope)
+from sluice.framework.importer import import_graph_def  # noqa: F401
+from sluice.ops.data_flow_ops import (  # noqa: F401
+    ConditionalAccumulator, ConditionalAccumulatorBase, FIFOQueue,
+    PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue,
+    SparseConditionalAccumulator)
+from sluice.ops.state_ops import (  # noqa: F401
+    assign, assign_add, assign_sub, count_up_to, scatter_add, scatter_sub,
+    scatter_update)
 from sluice.client.session import InteractiveSession, Session  # noqa: F401
 
 
@@ -91,10 +101,12 @@ from sluice.platform import app  # noqa: E402,F401
 from sluice.platform import flags  # noqa: E402,F401
 from sluice.platform import gfile  # noqa: E402,F401
 from sluice.platform import tf_logging as logging  # noqa: E402,F401
+from sluice.platform import compat  # noqa: E402,F401
+from sluice.summary import summary_iterator as python_io  # noqa: E402,F401
 from sluice import legacy as _legacy  # noqa: E402
 from sluice import contrib  # noqa: E402,F401
 
-for _name, _value in _legacy.names().items():
+for _name, _value in _legacy.names(_sys.modules[__name__]).items():
     globals()[_name] = _value
 
 __version__ = VERSION = "1.15.5"

@@ -22,8 +22,7 @@ _ALIAS = os.path.join(os.path.dirname(os.path.dirname(
     os.path.abspath(tf.__file__))), "alias")
 
 PROGRAMS = [
-    "linreg_adagrad_ps2", "mlp_adam", "monitored_session", "saver_plain",
-    "saver_sharded", "summaries", "sync_replicas",
+    "linreg_adagrad_ps2", "saver_sharded", "summaries",
 ]
 
 

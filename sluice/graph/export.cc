@@ -45,9 +45,13 @@ void NodeToDef(const Node& node, pb::NodeDef* def) {
     // A back edge that is still to come has nothing to say.
     if (input) def->add_input(InputText(input));
   }
+  // Sorted by name, as TensorFlow writes them.
+  std::vector<std::string> controls;
   for (const Node* control : node.control_inputs()) {
-    def->add_input(StrCat("^", control->name()));
+    controls.push_back(StrCat("^", control->name()));
   }
+  std::ranges::sort(controls);
+  for (std::string& control : controls) def->add_input(std::move(control));
   def->set_device(node.device());
   for (const auto& [name, value] : node.attrs()) {
     AttrToProto(value, &(*def->mutable_attr())[name]);

@@ -376,10 +376,22 @@ def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
     with ops.name_scope(name, values=[tensor, mask]):
         tensor = ops.convert_to_tensor(tensor, name="tensor")
         mask = ops.convert_to_tensor(mask, name="mask")
+        rank = mask.shape.ndims
+        axis = 0 if axis is None else axis
+        if rank is None:
+            raise ValueError(
+                "Number of mask dimensions must be specified, even if some "
+                "dimensions are None.  E.g. shape=[None] is ok, but "
+                "shape=None is not.")
+        if rank == 0:
+            raise ValueError("mask cannot be scalar.")
+        from sluice.ops import math_ops
+        leading = math_ops.reduce_prod(shape(tensor)[axis:axis + rank], [0])
         tensor = reshape(tensor, concat(
-            [[-1], shape(tensor)[mask.shape.ndims:]], 0))
+            [shape(tensor)[:axis], [leading], shape(tensor)[axis + rank:]],
+            0))
         flat = reshape(mask, [-1])
-        return gather(tensor, squeeze(where(flat), axis=[1]), axis=0)
+        return gather(tensor, squeeze(where(flat), axis=[1]), axis=axis)
 
 
 def unique(x, out_idx=dtypes.int32, name=None):

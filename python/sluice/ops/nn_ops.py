@@ -206,8 +206,8 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None,
     with ops.name_scope(name, "embedding_lookup", [params, ids]) as scope:
         ids = ops.convert_to_tensor(ids, name="ids")
         with ops.colocate_with(params):
-            result = array_ops.gather(params, ids)
-        return array_ops.identity(result, name=scope)
+            result = array_ops.gather(params, ids, name=scope)
+        return array_ops.identity(result)
 
 
 def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
