@@ -195,7 +195,13 @@ std::optional<PartialShape> AsShape(Output output, Search search) {
   }
   if (node.type() == "ConcatV2") return ConcatShapes(node, search);
   if (node.type() == "StridedSlice") return SliceShape(node, search);
-  return std::nullopt;
+  // Without any value there is still the number of sizes.
+  const PartialShape& sizes = ShapeOf(output);
+  if (!sizes.known_rank() || sizes.rank() != 1 || sizes.dim(0) < 0 ||
+      sizes.dim(0) > kMaxRank) {
+    return std::nullopt;
+  }
+  return PartialShape::UnknownOfRank(static_cast<int>(sizes.dim(0)));
 }
 
 }  // namespace

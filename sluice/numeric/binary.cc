@@ -45,11 +45,7 @@ T FloorDivide(T x, T y) {
 template <typename T>
 T FloorModulo(T x, T y) {
   const T m = TruncateModulo(x, y);
-  if constexpr (std::is_floating_point_v<T>) {
-    return (x < 0) == (y < 0) ? m : std::fmod(m + y, y);
-  } else {
-    return m != 0 && (x < 0) != (y < 0) ? m + y : m;
-  }
+  return m != 0 && (m < 0) != (y < 0) ? m + y : m;
 }
 
 template <typename T>

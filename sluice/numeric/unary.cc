@@ -13,11 +13,11 @@ namespace sluice::numeric {
 namespace {
 
 // By recurrence up to where the asymptotic series is exact enough, and by
-// reflection for negative arguments. Poles give NaN.
+// reflection for negative arguments. Infinite at the poles.
 double Digamma(double x) {
   double result = 0;
   if (x <= 0) {
-    if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
+    if (x == std::floor(x)) return std::numeric_limits<double>::infinity();
     // The fraction first: tan of a large argument would lose it.
     const double fraction = x - std::floor(x);
     result = -std::numbers::pi / std::tan(std::numbers::pi * fraction);
@@ -55,12 +55,7 @@ inline auto Apply(T x) {
     }
   }
   if constexpr (op == kSign) {
-    if constexpr (std::is_floating_point_v<T>) {
-      // A NaN stays one.
-      return x == x ? static_cast<T>((x > 0) - (x < 0)) : x;
-    } else {
-      return static_cast<T>((x > 0) - (x < 0));
-    }
+    return static_cast<T>((x > 0) - (x < 0));
   }
   if constexpr (op == kSquare) return static_cast<T>(x * x);
   if constexpr (op == kReciprocal) {

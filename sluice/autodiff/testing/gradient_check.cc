@@ -53,6 +53,8 @@ absl::Status GraphEvaluator::Run(const Node& node) {
   return absl::OkStatus();
 }
 
+// Unity builds see this file beside others, so its names need a home.
+namespace gradient_check {
 namespace {
 
 // Small, different everywhere, and not symmetric around 0.
@@ -205,11 +207,13 @@ absl::StatusOr<double> Check::Run(std::string_view op,
 }
 
 }  // namespace
+}  // namespace gradient_check
 
 double MaxGradientError(std::string_view op, const std::vector<Tensor>& inputs,
                         const AttrMap& attrs,
                         const GradientCheckOptions& options) {
-  absl::StatusOr<double> worst = Check(options).Run(op, inputs, attrs);
+  absl::StatusOr<double> worst =
+      gradient_check::Check(options).Run(op, inputs, attrs);
   if (worst.ok()) return *worst;
   ADD_FAILURE() << op << ": " << worst.status();
   return std::numeric_limits<double>::infinity();

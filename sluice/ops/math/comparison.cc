@@ -7,6 +7,39 @@ namespace sluice {
 namespace {
 namespace comparison {
 
+// As Less and the like, but shapes that do not fit may give an answer.
+absl::Status EqualityShape(ShapeContext& c) {
+  absl::StatusOr<PartialShape> shape = BroadcastShapes(c.input(0), c.input(1));
+  if (!shape.ok()) {
+    if (c.attr<bool>("incompatible_shape_error")) return shape.status();
+    shape = PartialShape();
+  }
+  c.set_output(0, *std::move(shape));
+  return absl::OkStatus();
+}
+
+// Tensors whose shapes do not fit are not equal, if the node says so.
+template <numeric::BinaryOp op>
+struct EqualityKernel {
+  template <typename T>
+  absl::Status operator()(KernelContext& ctx) const {
+    absl::Status status = BroadcastingKernel<op>().template operator()<T>(ctx);
+    if (!absl::IsInvalidArgument(status) ||
+        ctx.attr<bool>("incompatible_shape_error")) {
+      return status;
+    }
+    SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, Shape()));
+    out.mutable_data<bool>()[0] = op == numeric::BinaryOp::kNotEqual;
+    return absl::OkStatus();
+  }
+};
+
+absl::Status ApproximateShape(ShapeContext& c) {
+  SLUICE_RETURN_IF_ERROR(c.Merge(0, 1).status());
+  c.set_output(0, c.input(0));
+  return absl::OkStatus();
+}
+
 template <typename T>
 absl::Status ApproximatelyEqual(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
@@ -16,7 +49,8 @@ absl::Status ApproximatelyEqual(KernelContext& ctx) {
         "x and y must be of the same shape. x shape: ", x.shape().DebugString(),
         ". y shape: ", y.shape().DebugString());
   }
-  const double tolerance = ctx.attr<float>("tolerance");
+  // Cut to an integer for integers, as in TensorFlow.
+  const double tolerance = static_cast<T>(ctx.attr<float>("tolerance"));
   SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, x.shape()));
   const auto a = x.data<T>();
   const auto b = y.data<T>();
@@ -41,10 +75,11 @@ SLUICE_OP(Equal)
         "int64, complex64, quint8, qint8, qint32, string, bool, complex128}")
     .Attr("incompatible_shape_error: bool = true")
     .Commutative()
-    .Shape(shapes::Broadcast)
+    .Shape(comparison::EqualityShape)
     .NotDifferentiable();
 SLUICE_KERNEL(Equal, kCpu)
-    .ForTypes<AllTypes>("T", BroadcastingKernel<numeric::BinaryOp::kEqual>());
+    .ForTypes<AllTypes>(
+        "T", comparison::EqualityKernel<numeric::BinaryOp::kEqual>());
 
 SLUICE_OP(NotEqual)
     .Input("x: T")
@@ -55,11 +90,11 @@ SLUICE_OP(NotEqual)
         "int64, complex64, quint8, qint8, qint32, string, bool, complex128}")
     .Attr("incompatible_shape_error: bool = true")
     .Commutative()
-    .Shape(shapes::Broadcast)
+    .Shape(comparison::EqualityShape)
     .NotDifferentiable();
 SLUICE_KERNEL(NotEqual, kCpu)
-    .ForTypes<AllTypes>("T",
-                        BroadcastingKernel<numeric::BinaryOp::kNotEqual>());
+    .ForTypes<AllTypes>(
+        "T", comparison::EqualityKernel<numeric::BinaryOp::kNotEqual>());
 
 SLUICE_OP(Less)
     .Input("x: T")
@@ -111,7 +146,7 @@ SLUICE_OP(ApproximateEqual)
     .Attr("T: numbertype")
     .Attr("tolerance: float = 1e-05")
     .Commutative()
-    .Shape(shapes::MergeAllInputs)
+    .Shape(comparison::ApproximateShape)
     .NotDifferentiable();
 SLUICE_KERNEL(ApproximateEqual, kCpu)
     .ForTypes<RealTypes>("T", []<typename T>(KernelContext& ctx) {

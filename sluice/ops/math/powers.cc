@@ -90,7 +90,7 @@ SLUICE_KERNEL(Neg, kCpu).ForTypes<RealTypes>(
 SLUICE_OP(Abs)
     .Input("x: T")
     .Output("y: T")
-    .Attr("T: {bfloat16, half, float, double, int32, int64}")
+    .Attr("T: {bfloat16, half, float, double, int8, int16, int32, int64}")
     .Shape(shapes::SameAsInput)
     .Gradient(powers::AbsGrad);
 SLUICE_KERNEL(Abs, kCpu).ForTypes<RealTypes>(

@@ -89,7 +89,7 @@ class ReductionKernel : public Kernel {
                             Reduction::Make(ctx, keep_dims_));
     const Tensor& x = ctx.input(0);
     // Nothing to combine: the elements stay as they are.
-    if (kind != Kind::kNorm && reduction.plan.reduced == 1) {
+    if (reduction.plan.reduced == 1) {
       ctx.set_output(0, x.Reshaped(reduction.shape));
       return absl::OkStatus();
     }

@@ -38,16 +38,10 @@ Output Repeats(const Scope& scope, Output shape, Output kept) {
 // behind.
 void AddStaticShapeNodes(const Scope& scope,
                          const std::vector<int32_t>& input_shape,
-                         const Tensor& axes,
+                         const std::vector<int32_t>& axes,
                          const std::vector<int32_t>& kept_shape) {
   const Output shape = scope.NameScope("Cast").Named("x").Ints(input_shape);
-  const Scope cast = scope.NameScope("Cast");
-  Output axes_constant =
-      cast.Named("x").Const(axes.Reshaped(Shape({axes.size()})));
-  if (axes.dtype() != DType::kInt32) {
-    axes_constant =
-        AddAs(cast, "Cast", {axes_constant}, {{"DstT", DType::kInt32}});
-  }
+  const Output axes_constant = scope.NameScope("Cast").Named("x").Ints(axes);
   KeptShape(scope, shape, axes_constant);
   const Scope maximum = scope.NameScope("Maximum");
   const Output kept = maximum.Named("x").Ints(kept_shape);
@@ -80,14 +74,16 @@ Output TileStatically(const Scope& scope, Output grad,
                       const PartialShape& input, const Tensor& axes) {
   const std::vector<int32_t> input_shape = Sizes(input);
   std::vector<int32_t> kept = input_shape;
+  std::vector<int32_t> given;
   std::string key = StrCat("reduce ", input.DebugString());
   for (int64_t i = 0; i < axes.size(); ++i) {
     const int axis = AxisFromFront(IndexAt(axes, i), input.rank());
     if (axis >= 0) kept[axis] = 1;
-    StrAppend(&key, " ", IndexAt(axes, i));
+    given.push_back(static_cast<int32_t>(IndexAt(axes, i)));
+    StrAppend(&key, " ", given.back());
   }
   if (scope.graph().build().FirstTime(key)) {
-    AddStaticShapeNodes(scope, input_shape, axes, kept);
+    AddStaticShapeNodes(scope, input_shape, given, kept);
   }
   std::vector<int32_t> repeats = input_shape;
   for (size_t i = 0; i < repeats.size(); ++i) {

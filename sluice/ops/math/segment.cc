@@ -15,16 +15,8 @@ namespace segment {
 
 absl::Status ShapeFunction(ShapeContext& c) {
   SLUICE_ASSIGN_OR_RETURN(PartialShape data, c.WithRankAtLeast(0, 1));
-  SLUICE_ASSIGN_OR_RETURN(const PartialShape ids, c.WithRank(1, 1));
-  if (!data.known_rank()) {
-    c.set_output(0, PartialShape());
-    return absl::OkStatus();
-  }
-  if (data.dim(0) >= 0 && ids.dim(0) >= 0 && data.dim(0) != ids.dim(0)) {
-    return InvalidArgument("Dimensions must be equal, but are ", data.dim(0),
-                           " and ", ids.dim(0));
-  }
-  data.set_dim(0, PartialShape::kUnknownDim);
+  SLUICE_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  if (data.known_rank()) data.set_dim(0, PartialShape::kUnknownDim);
   c.set_output(0, std::move(data));
   return absl::OkStatus();
 }

@@ -16,15 +16,14 @@ namespace sluice {
 namespace {
 namespace sparse_segment {
 
-// Output 0 is like input 0 with this many rows.
-absl::Status SetRows(ShapeContext& c, int64_t rows) {
+// Output 0 is like input 0 with this many rows. `first` and `second` are the
+// inputs that must have one length, in the order of the message.
+absl::Status SetRows(ShapeContext& c, int64_t rows, int first = 1,
+                     int second = 2) {
   SLUICE_ASSIGN_OR_RETURN(PartialShape data, c.WithRankAtLeast(0, 1));
-  SLUICE_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(1, 1));
-  SLUICE_ASSIGN_OR_RETURN(const PartialShape ids, c.WithRank(2, 1));
-  if (indices.dim(0) >= 0 && ids.dim(0) >= 0 && indices.dim(0) != ids.dim(0)) {
-    return InvalidArgument("Dimensions must be equal, but are ", indices.dim(0),
-                           " and ", ids.dim(0));
-  }
+  SLUICE_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  SLUICE_RETURN_IF_ERROR(c.WithRank(2, 1).status());
+  SLUICE_RETURN_IF_ERROR(c.Merge(first, second).status());
   if (data.known_rank()) data.set_dim(0, rows);
   c.set_output(0, std::move(data));
   return absl::OkStatus();
@@ -33,8 +32,8 @@ absl::Status SetRows(ShapeContext& c, int64_t rows) {
 absl::Status ShapeFunction(ShapeContext& c) {
   return SetRows(c, PartialShape::kUnknownDim);
 }
-// The number of rows is input 3.
-absl::Status ShapeWithRows(ShapeContext& c) {
+// Scalar input 3 if it is known; -1 otherwise.
+absl::StatusOr<int64_t> RowsFromInput(const ShapeContext& c) {
   if (c.input(3).known_rank() && c.input(3).rank() != 0) {
     return InvalidArgument("Shape must be rank 0 but is rank ",
                            c.input(3).rank());
@@ -47,7 +46,15 @@ absl::Status ShapeWithRows(ShapeContext& c) {
                              c.node().op().def.inputs[3].name);
     }
   }
+  return rows;
+}
+absl::Status ShapeWithRows(ShapeContext& c) {
+  SLUICE_ASSIGN_OR_RETURN(const int64_t rows, RowsFromInput(c));
   return SetRows(c, rows);
+}
+absl::Status GradShape(ShapeContext& c) {
+  SLUICE_ASSIGN_OR_RETURN(const int64_t rows, RowsFromInput(c));
+  return SetRows(c, rows, 2, 1);
 }
 
 Grads SumGrad(Scope& scope, const Node& op, std::span<const Output> dy) {
@@ -326,7 +333,7 @@ SLUICE_OP(SparseSegmentMeanGrad)
     .Output("output: T")
     .Attr("T: {float, double}")
     .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(sparse_segment::ShapeWithRows);
+    .Shape(sparse_segment::GradShape);
 SLUICE_KERNEL(SparseSegmentMeanGrad, kCpu)
     .HostMemory("output_dim0")
     .ForTypes<FloatTypes>(
@@ -341,7 +348,7 @@ SLUICE_OP(SparseSegmentSqrtNGrad)
     .Output("output: T")
     .Attr("T: {float, double}")
     .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Shape(sparse_segment::ShapeWithRows);
+    .Shape(sparse_segment::GradShape);
 SLUICE_KERNEL(SparseSegmentSqrtNGrad, kCpu)
     .HostMemory("output_dim0")
     .ForTypes<FloatTypes>("T", sparse_segment::SparseSegmentGradKernel<

@@ -12,14 +12,18 @@ namespace {
 namespace cross_entropy {
 
 absl::Status DenseShape(ShapeContext& c) {
-  SLUICE_ASSIGN_OR_RETURN(const PartialShape both,
-                          BroadcastShapes(c.input(0), c.input(1)));
-  PartialShape matrix = both;
-  if (!both.known_rank()) {
-    matrix = PartialShape::UnknownOfRank(2);
-  } else if (both.rank() != 2) {
-    return InvalidArgument(
-        "Shape must be broadcasted with rank 2, but is rank ", both.rank());
+  PartialShape matrix;
+  absl::StatusOr<PartialShape> same = c.WithRank(0, 2);
+  if (same.ok()) same = same->MergeWith(c.input(1));
+  if (same.ok()) {
+    matrix = *std::move(same);
+  } else {
+    SLUICE_ASSIGN_OR_RETURN(matrix, BroadcastShapes(c.input(0), c.input(1)));
+    if (!matrix.known_rank()) matrix = PartialShape::UnknownOfRank(2);
+    if (matrix.rank() != 2) {
+      return InvalidArgument(
+          "Shape must be broadcasted with rank 2, but is rank ", matrix.rank());
+    }
   }
   c.set_output(0, PartialShape({matrix.dim(0)}));
   c.set_output(1, std::move(matrix));

@@ -33,12 +33,12 @@ absl::Status ShapeFunction(ShapeContext& c) {
   return SetShapes(c, c.attr<int64_t>("k"));
 }
 absl::Status ShapeFunctionV2(ShapeContext& c) {
-  if (c.input(1).known_rank() && c.input(1).rank() != 0) {
-    return InvalidArgument("Shape must be rank 0 but is rank ",
-                           c.input(1).rank());
-  }
   int64_t k = PartialShape::kUnknownDim;
   if (const std::optional<Tensor> value = c.input_value(1)) {
+    if (value->rank() != 0) {
+      return InvalidArgument("Input must be scalar but has rank ",
+                             value->rank());
+    }
     k = value->data<int32_t>()[0];
     if (k < 0) {
       return InvalidArgument(
