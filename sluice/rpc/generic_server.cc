@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/rpc/byte_buffer.h"
@@ -23,17 +24,31 @@ struct Event {
 // Open calls waiting to be accepted per thread; more only smooths bursts.
 constexpr int kAccepting = 16;
 
+// Closed before the completion queues are: whoever answers a call later must
+// not touch them any more. Shared by the server and its calls.
+struct Gate {
+  Mutex mu;
+  bool closed SLUICE_GUARDED_BY(mu) = false;
+};
+
 class Call : public ServerCall, public std::enable_shared_from_this<Call> {
  public:
   Call(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue,
-       const CallHandler* handler)
-      : service_(service), queue_(queue), handler_(handler), stream_(&context_) {}
+       const CallHandler* handler, std::shared_ptr<Gate> gate)
+      : service_(service),
+        queue_(queue),
+        handler_(handler),
+        gate_(std::move(gate)),
+        stream_(&context_) {}
 
   // Asks for the next call; it keeps itself alive until it is over.
   static void Accept(grpc::AsyncGenericService* service,
                      grpc::ServerCompletionQueue* queue,
-                     const CallHandler* handler) {
-    auto call = std::make_shared<Call>(service, queue, handler);
+                     const CallHandler* handler,
+                     const std::shared_ptr<Gate>& gate) {
+    MutexLock lock(gate->mu);
+    if (gate->closed) return;
+    auto call = std::make_shared<Call>(service, queue, handler, gate);
     call->self_ = call;
     call->context_.AsyncNotifyWhenDone(&call->done_);
     service->RequestCall(&call->context_, &call->stream_, queue, queue,
@@ -45,11 +60,13 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
 
   void Reply(grpc::ByteBuffer response) override {
     response_ = std::move(response);
-    stream_.WriteAndFinish(response_, grpc::WriteOptions(), grpc::Status::OK,
-                           &answered_);
+    Post([this] {
+      stream_.WriteAndFinish(response_, grpc::WriteOptions(), grpc::Status::OK,
+                             &answered_);
+    });
   }
   void Fail(const absl::Status& status) override {
-    stream_.Finish(ToGrpc(status), &answered_);
+    Post([&] { stream_.Finish(ToGrpc(status), &answered_); });
   }
 
   void OnCancel(absl::AnyInvocable<void()> callback) override {
@@ -71,14 +88,26 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
     Call* call;
   };
 
+  // Starts the call's last operation; nobody listens once the gate is closed.
+  void Post(absl::FunctionRef<void()> start) {
+    {
+      MutexLock lock(gate_->mu);
+      if (!gate_->closed) {
+        start();
+        return;
+      }
+    }
+    Release();
+  }
+
   void Accepted(bool ok) {
     if (!ok) {  // The server shuts down; no done event follows.
       self_ = nullptr;
       return;
     }
-    Accept(service_, queue_, handler_);
+    Accept(service_, queue_, handler_, gate_);
     open_.store(2);  // The answer and the done event.
-    stream_.Read(&request_, &read_);
+    Post([this] { stream_.Read(&request_, &read_); });
   }
   void Read(bool ok) {
     if (!ok) {
@@ -106,6 +135,7 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
   grpc::AsyncGenericService* const service_;
   grpc::ServerCompletionQueue* const queue_;
   const CallHandler* const handler_;
+  const std::shared_ptr<Gate> gate_;
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_;
   grpc::ByteBuffer request_, response_;
@@ -128,6 +158,7 @@ struct GenericServer::State {
   std::unique_ptr<grpc::Server> server;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;
   std::vector<std::thread> threads;
+  std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   int port = 0;
   std::once_flag shut_down;
 };
@@ -149,10 +180,12 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
   // A second server on the same port must fail, not share it.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Peers ping to notice a silent death; do not take that for abuse.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   // Calls may wait long to be accepted under load.
-  builder.AddChannelArgument("grpc.server_max_unrequested_time_in_server", 3600);
+  builder.AddChannelArgument("grpc.server_max_unrequested_time_in_server",
+                             3600);
   builder.RegisterAsyncGenericService(&state->service);
   for (int i = 0; i < options.threads; ++i) {
     state->queues.push_back(builder.AddCompletionQueue());
@@ -171,7 +204,7 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
   }
   for (auto& queue : state->queues) {
     for (int i = 0; i < kAccepting; ++i) {
-      Call::Accept(&state->service, queue.get(), &state->handler);
+      Call::Accept(&state->service, queue.get(), &state->handler, state->gate);
     }
     state->threads.emplace_back([q = queue.get()] {
       pthread_setname_np(pthread_self(), "sluice-serve");
@@ -188,6 +221,10 @@ void GenericServer::Shutdown() {
   std::call_once(state_->shut_down, [this] {
     // A deadline in the past cancels what is still open.
     state_->server->Shutdown(std::chrono::system_clock::now());
+    {
+      MutexLock lock(state_->gate->mu);
+      state_->gate->closed = true;
+    }
     for (auto& queue : state_->queues) queue->Shutdown();
     for (std::thread& thread : state_->threads) thread.join();
   });
