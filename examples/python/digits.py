@@ -98,7 +98,7 @@ def work(server, cluster):
                     not session.should_stop():
                 # A step of its own, without hooks: it must not train.
                 result = session.run_step_fn(
-                    lambda context: context.session.run(
+                    lambda step_context: step_context.session.run(
                         accuracy, {pixels: test[0], labels: test[1]}))
     if chief:
         print("checkpoint %s" % tf.train.latest_checkpoint(directory))
