@@ -2,10 +2,26 @@
 
 #include <cxxabi.h>
 
+#include <atomic>
 #include <map>
 #include <tuple>
 
+#include "sluice/kernel/resource_epoch.h"
+
 namespace sluice {
+namespace {
+
+std::atomic<uint64_t> epoch{1};
+
+// After something of `container` went.
+void BeginEpoch(std::string_view container) {
+  if (container.starts_with("__per_step_")) return;
+  epoch.fetch_add(1, std::memory_order_acq_rel);
+}
+
+}  // namespace
+
+uint64_t ResourceEpoch() { return epoch.load(std::memory_order_acquire); }
 
 struct ResourceManager::State {
   using Key = std::tuple<std::string, std::string, std::type_index>;
@@ -93,6 +109,7 @@ absl::Status ResourceManager::Erase(std::string_view container,
     gone = it->second;
     state_->resources.erase(it);
   }
+  BeginEpoch(container);
   gone->Unref();
   return absl::OkStatus();
 }
@@ -107,6 +124,7 @@ void ResourceManager::Cleanup(std::string_view container) {
       return true;
     });
   }
+  if (!gone.empty()) BeginEpoch(container);
   for (Resource* resource : gone) resource->Unref();
 }
 

@@ -6,6 +6,7 @@
 #include "sluice/graph/op_registry.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
+#include "sluice/kernel/resource_epoch.h"
 #include "sluice/numeric/binary.h"
 #include "sluice/ops/array/shape_rules.h"
 #include "sluice/ops/state/resource_handle.h"
@@ -68,16 +69,27 @@ absl::Status AssignVariableShape(ShapeContext& c) {
   return MergeShapes(handle.shape, c.input(1)).status();
 }
 
-absl::Status AssignVariable(KernelContext& ctx) {
+absl::StatusOr<RefPtr<Variable>> FindOrMake(const KernelContext& ctx,
+                                            VariableCache& cache) {
+  if (RefPtr<Variable> kept = cache.Find(ctx.input(0))) return kept;
+  const uint64_t epoch = ResourceEpoch();
   SLUICE_ASSIGN_OR_RETURN(const ResourceHandle* handle,
                           HandleAt(ctx, 0, kVariableType));
-  const Tensor& value = ctx.input(1);
   SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
                           ctx.resources().LookupOrCreate<Variable>(
                               handle->container, handle->name,
                               [&]() -> absl::StatusOr<RefPtr<Variable>> {
-                                return MakeRef<Variable>(value.dtype());
+                                return MakeRef<Variable>(ctx.input(1).dtype());
                               }));
+  cache.Keep(ctx.input(0), epoch, variable);
+  return variable;
+}
+
+absl::Status AssignVariable(KernelContext& ctx,
+                            LockedVariables::Caches& caches) {
+  const Tensor& value = ctx.input(1);
+  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
+                          FindOrMake(ctx, caches[0]));
   if (variable->dtype() != value.dtype()) {
     return InvalidArgument(
         "Trying to assign variable with wrong dtype. Expected ",
@@ -97,10 +109,10 @@ absl::Status SizeMismatch(const KernelContext& ctx, const Tensor& variable) {
 }
 
 template <typename T, numeric::BinaryOp kOp>
-absl::Status Combine(KernelContext& ctx) {
+absl::Status Combine(KernelContext& ctx, LockedVariables::Caches& caches) {
   const Tensor& value = ctx.input(1);
   LockedVariables locked;
-  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, DTypeOf<T>::value));
+  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, DTypeOf<T>::value, caches));
   if (locked.value(0).shape() != value.shape()) {
     return SizeMismatch(ctx, locked.value(0));
   }
@@ -116,10 +128,10 @@ absl::Status Combine(KernelContext& ctx) {
 }
 
 template <typename T>
-absl::Status CountUpTo(KernelContext& ctx) {
+absl::Status CountUpTo(KernelContext& ctx, LockedVariables::Caches& caches) {
   const T limit = static_cast<T>(ctx.attr<int64_t>("limit"));
   LockedVariables locked;
-  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, DTypeOf<T>::value));
+  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, DTypeOf<T>::value, caches));
   if (locked.value(0).rank() != 0) {
     return InvalidArgument("input is not a scalar: ",
                            locked.value(0).shape().DebugString());
@@ -131,6 +143,13 @@ absl::Status CountUpTo(KernelContext& ctx) {
   ctx.set_output(0, Tensor::Scalar<T>(now));
   return absl::OkStatus();
 }
+
+template <typename T>
+using AddKernel = VariableKernel<Combine<T, numeric::BinaryOp::kAdd>>;
+template <typename T>
+using SubtractKernel = VariableKernel<Combine<T, numeric::BinaryOp::kSub>>;
+template <typename T>
+using CountKernel = VariableKernel<CountUpTo<T>>;
 
 absl::Status CountUpToShape(ShapeContext& c) {
   SLUICE_RETURN_IF_ERROR(
@@ -210,31 +229,19 @@ SLUICE_OP(ResourceCountUpTo)
     .Shape(assign_op::CountUpToShape);
 
 SLUICE_KERNEL(Assign, kCpu).Class<assign_op::AssignKernel>();
-SLUICE_KERNEL(AssignVariableOp, kCpu).Function(assign_op::AssignVariable);
-
+SLUICE_KERNEL(AssignVariableOp, kCpu)
+    .Class<VariableKernel<assign_op::AssignVariable>>();
 SLUICE_KERNEL(AssignAdd, kCpu)
-    .ForTypes<RealTypes>("T", []<typename T>(KernelContext& ctx) {
-      return assign_op::Combine<T, numeric::BinaryOp::kAdd>(ctx);
-    });
+    .ClassForTypes<RealTypes, assign_op::AddKernel>("T");
 SLUICE_KERNEL(AssignSub, kCpu)
-    .ForTypes<RealTypes>("T", []<typename T>(KernelContext& ctx) {
-      return assign_op::Combine<T, numeric::BinaryOp::kSub>(ctx);
-    });
+    .ClassForTypes<RealTypes, assign_op::SubtractKernel>("T");
 SLUICE_KERNEL(AssignAddVariableOp, kCpu)
-    .ForTypes<RealTypes>("dtype", []<typename T>(KernelContext& ctx) {
-      return assign_op::Combine<T, numeric::BinaryOp::kAdd>(ctx);
-    });
+    .ClassForTypes<RealTypes, assign_op::AddKernel>("dtype");
 SLUICE_KERNEL(AssignSubVariableOp, kCpu)
-    .ForTypes<RealTypes>("dtype", []<typename T>(KernelContext& ctx) {
-      return assign_op::Combine<T, numeric::BinaryOp::kSub>(ctx);
-    });
+    .ClassForTypes<RealTypes, assign_op::SubtractKernel>("dtype");
 SLUICE_KERNEL(CountUpTo, kCpu)
-    .ForTypes<IndexTypes>("T", []<typename T>(KernelContext& ctx) {
-      return assign_op::CountUpTo<T>(ctx);
-    });
+    .ClassForTypes<IndexTypes, assign_op::CountKernel>("T");
 SLUICE_KERNEL(ResourceCountUpTo, kCpu)
-    .ForTypes<IndexTypes>("T", []<typename T>(KernelContext& ctx) {
-      return assign_op::CountUpTo<T>(ctx);
-    });
+    .ClassForTypes<IndexTypes, assign_op::CountKernel>("T");
 
 }  // namespace sluice

@@ -214,6 +214,47 @@ TEST(ResourceVariable, IsDestroyedOnce) {
   EXPECT_FALSE(t.session.Run(t.read).ok());
 }
 
+TEST(ResourceVariable, IsFoundAgainAfterItsContainerWasReset) {
+  AssignVariables t(Tensor::Vector<float>({1, 2}));
+  t.Initialize();
+  Node* add = t.session.Add(
+      "AssignAddVariableOp",
+      {t.r->output(0), t.session.Value(Tensor::Vector<float>({1, 1}))});
+  SLUICE_ASSERT_OK(t.session.Run(t.read));
+  SLUICE_ASSERT_OK(t.session.Run(add));
+  t.device->resources().Cleanup("");
+  EXPECT_EQ(t.session.Run(t.read).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(t.session.Run(add).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(
+      t.session
+          .Run(t.session.Add(
+              "AssignAdd",
+              {t.v->output(0), t.session.Value(Tensor::Vector<float>({1, 1}))}))
+          .code(),
+      absl::StatusCode::kFailedPrecondition);
+  t.Initialize();
+  ExpectClose(t.session.Output0(t.read), Tensor::Vector<float>({1, 2}));
+  ExpectClose(t.session.Output0(t.v), Tensor::Vector<float>({1, 2}));
+}
+
+TEST(ResourceVariable, KernelsFollowAChangedHandle) {
+  AssignVariables t(Tensor::Vector<float>({1, 2}));
+  t.Initialize();
+  Node* other =
+      t.session.Add("VarHandleOp", {},
+                    {{"dtype", DType::kFloat}, {"shape", Shape({2})}}, "other");
+  SLUICE_ASSERT_OK(t.session.Run(t.session.Add(
+      "AssignVariableOp",
+      {other->output(0), t.session.Value(Tensor::Vector<float>({5, 6}))})));
+  const Output handle = t.session.Value(t.session.Output0(t.r));
+  Node* read =
+      t.session.Add("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}});
+  ExpectClose(t.session.Output0(read), Tensor::Vector<float>({1, 2}));
+  t.session.SetValue(handle, t.session.Output0(other));
+  ExpectClose(t.session.Output0(read), Tensor::Vector<float>({5, 6}));
+}
+
 TEST(ResourceVariable, ShapesComeFromTheHandle) {
   AssignVariables t(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(t.read->output_shape(0).DebugString(), "[3,2]");

@@ -81,10 +81,11 @@ absl::StatusOr<Sizes> SizesOf(const Shape& params, const Shape& indices,
 
 // Works under the variable's lock and not on a snapshot: a writer that met a
 // snapshot would have to copy the whole table for the few rows read here.
-absl::Status Gather(KernelContext& ctx) {
+absl::Status Gather(KernelContext& ctx, LockedVariables::Caches& caches) {
   const Tensor& indices = ctx.input(1);
   LockedVariables locked;
-  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, ctx.node().output_type(0)));
+  SLUICE_RETURN_IF_ERROR(
+      locked.Lock(ctx, 1, ctx.node().output_type(0), caches));
   const Tensor& params = locked.value(0);
   SLUICE_ASSIGN_OR_RETURN(const Sizes sizes,
                           SizesOf(params.shape(), indices.shape(),
@@ -148,6 +149,7 @@ SLUICE_OP(ResourceGather)
     .Shape(resource_gather::GatherShape)
     .Gradient(resource_gather::GatherGradient);
 
-SLUICE_KERNEL(ResourceGather, kCpu).Function(resource_gather::Gather);
+SLUICE_KERNEL(ResourceGather, kCpu)
+    .Class<VariableKernel<resource_gather::Gather>>();
 
 }  // namespace sluice

@@ -56,8 +56,9 @@ absl::Status ReadShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status Read(KernelContext& ctx) {
-  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable, FindVariable(ctx, 0));
+absl::Status Read(KernelContext& ctx, LockedVariables::Caches& caches) {
+  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
+                          FindVariable(ctx, 0, caches[0]));
   Tensor value = variable->Read();
   if (!value.initialized()) return UninitializedVariable(ctx, 0);
   if (value.dtype() != ctx.node().output_type(0)) {
@@ -88,8 +89,10 @@ absl::Status IsInitialized(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-absl::Status ShapeOfVariable(KernelContext& ctx) {
-  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable, FindVariable(ctx, 0));
+absl::Status ShapeOfVariable(KernelContext& ctx,
+                             LockedVariables::Caches& caches) {
+  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
+                          FindVariable(ctx, 0, caches[0]));
   const Tensor value = variable->Read();
   if (!value.initialized()) return UninitializedVariable(ctx, 0);
   SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, {value.rank()}));
@@ -166,10 +169,12 @@ SLUICE_OP(DestroyResourceOp)
     .Shape(shapes::NoOutputs);
 
 SLUICE_KERNEL(VarHandleOp, kCpu).Class<resource_variable::HandleKernel>();
-SLUICE_KERNEL(ReadVariableOp, kCpu).Function(resource_variable::Read);
+SLUICE_KERNEL(ReadVariableOp, kCpu)
+    .Class<VariableKernel<resource_variable::Read>>();
 SLUICE_KERNEL(VarIsInitializedOp, kCpu)
     .Function(resource_variable::IsInitialized);
-SLUICE_KERNEL(VariableShape, kCpu).Function(resource_variable::ShapeOfVariable);
+SLUICE_KERNEL(VariableShape, kCpu)
+    .Class<VariableKernel<resource_variable::ShapeOfVariable>>();
 SLUICE_KERNEL(DestroyResourceOp, kCpu).Function(resource_variable::Destroy);
 
 }  // namespace sluice

@@ -59,11 +59,12 @@ absl::Status CheckShapes(const Tensor& params, const Tensor& indices,
       params.shape().DebugString());
 }
 
-absl::Status Scatter(KernelContext& ctx, RowFn combine) {
+absl::Status Scatter(KernelContext& ctx, LockedVariables::Caches& caches,
+                     RowFn combine) {
   const Tensor& indices = ctx.input(1);
   const Tensor& updates = ctx.input(2);
   LockedVariables locked;
-  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, updates.dtype()));
+  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, updates.dtype(), caches));
   SLUICE_RETURN_IF_ERROR(CheckShapes(locked.value(0), indices, updates));
   const int64_t rows = locked.value(0).dim(0);
   SLUICE_RETURN_IF_ERROR(CheckIndices(indices, rows));
@@ -79,9 +80,16 @@ absl::Status Scatter(KernelContext& ctx, RowFn combine) {
   return absl::OkStatus();
 }
 
-absl::Status ScatterUpdate(KernelContext& ctx) {
-  return Scatter(ctx, ReplaceRow);
+template <RowFn kCombine>
+absl::Status ScatterWith(KernelContext& ctx, LockedVariables::Caches& caches) {
+  return Scatter(ctx, caches, kCombine);
 }
+using RowUpdateKernel = VariableKernel<ScatterWith<ReplaceRow>>;
+template <numeric::BinaryOp kOp>
+struct Combining {
+  template <typename T>
+  using Kernel = VariableKernel<ScatterWith<CombineRow<T, kOp>>>;
+};
 
 }  // namespace scatter_op
 }  // namespace
@@ -106,17 +114,15 @@ absl::Status ScatterUpdate(KernelContext& ctx) {
       .Attr("Tindices: {int32, int64}")         \
       .Stateful()                               \
       .Shape(ScatterShape)
-#define SLUICE_SCATTER_KERNELS(NAME, OP)                                 \
-  SLUICE_KERNEL(Scatter##NAME, kCpu)                                     \
-      .ForTypes<RealTypes>("T", []<typename T>(KernelContext& ctx) {     \
-        return scatter_op::Scatter(                                      \
-            ctx, scatter_op::CombineRow<T, numeric::BinaryOp::OP>);      \
-      });                                                                \
-  SLUICE_KERNEL(ResourceScatter##NAME, kCpu)                             \
-      .ForTypes<RealTypes>("dtype", []<typename T>(KernelContext& ctx) { \
-        return scatter_op::Scatter(                                      \
-            ctx, scatter_op::CombineRow<T, numeric::BinaryOp::OP>);      \
-      })
+#define SLUICE_SCATTER_KERNELS(NAME, OP)                                    \
+  SLUICE_KERNEL(Scatter##NAME, kCpu)                                        \
+      .ClassForTypes<RealTypes,                                             \
+                     scatter_op::Combining<numeric::BinaryOp::OP>::Kernel>( \
+          "T");                                                             \
+  SLUICE_KERNEL(ResourceScatter##NAME, kCpu)                                \
+      .ClassForTypes<RealTypes,                                             \
+                     scatter_op::Combining<numeric::BinaryOp::OP>::Kernel>( \
+          "dtype")
 
 SLUICE_SCATTER_OP(ScatterUpdate, "type", "true");
 SLUICE_SCATTER_OP(ScatterAdd, "numbertype", "false");
@@ -136,8 +142,8 @@ SLUICE_RESOURCE_SCATTER_OP(ResourceScatterDiv, "numbertype");
 SLUICE_RESOURCE_SCATTER_OP(ResourceScatterMin, "numbertype");
 SLUICE_RESOURCE_SCATTER_OP(ResourceScatterMax, "numbertype");
 
-SLUICE_KERNEL(ScatterUpdate, kCpu).Function(scatter_op::ScatterUpdate);
-SLUICE_KERNEL(ResourceScatterUpdate, kCpu).Function(scatter_op::ScatterUpdate);
+SLUICE_KERNEL(ScatterUpdate, kCpu).Class<scatter_op::RowUpdateKernel>();
+SLUICE_KERNEL(ResourceScatterUpdate, kCpu).Class<scatter_op::RowUpdateKernel>();
 SLUICE_SCATTER_KERNELS(Add, kAdd);
 SLUICE_SCATTER_KERNELS(Sub, kSub);
 SLUICE_SCATTER_KERNELS(Mul, kMul);

@@ -51,10 +51,10 @@ void CopyIntoSlice(const KernelContext& ctx, const StridedSlicePlan& plan,
           ElementAt(value, mover, 0));
 }
 
-absl::Status Assign(KernelContext& ctx) {
+absl::Status Assign(KernelContext& ctx, LockedVariables::Caches& caches) {
   const Tensor& value = ctx.input(4);
   LockedVariables locked;
-  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, value.dtype()));
+  SLUICE_RETURN_IF_ERROR(locked.Lock(ctx, 1, value.dtype(), caches));
   SLUICE_ASSIGN_OR_RETURN(const StridedSlicePlan plan,
                           PlanFor(ctx, locked.value(0).shape()));
   const Shape slice(
@@ -102,8 +102,9 @@ SLUICE_STRIDED_SLICE_ASSIGN_OP(ResourceStridedSliceAssign, "resource")
     .Stateful();
 #undef SLUICE_STRIDED_SLICE_ASSIGN_OP
 
-SLUICE_KERNEL(StridedSliceAssign, kCpu).Function(strided_slice_assign::Assign);
+SLUICE_KERNEL(StridedSliceAssign, kCpu)
+    .Class<VariableKernel<strided_slice_assign::Assign>>();
 SLUICE_KERNEL(ResourceStridedSliceAssign, kCpu)
-    .Function(strided_slice_assign::Assign);
+    .Class<VariableKernel<strided_slice_assign::Assign>>();
 
 }  // namespace sluice

@@ -2,12 +2,11 @@
 // Sessions that have a node of the same name on the same device share it.
 // TemporaryVariable: the same for the length of a step.
 
-#include <atomic>
-
 #include "sluice/base/status.h"
 #include "sluice/graph/op_registry.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
+#include "sluice/kernel/resource_epoch.h"
 #include "sluice/ops/state/resource_handle.h"
 #include "sluice/ops/state/variable_access.h"
 
@@ -24,31 +23,31 @@ absl::Status OldVariableShape(ShapeContext& c) {
 }
 
 // Finds the variable once and keeps it.
-class VariableKernel : public Kernel {
+class RefVariableKernel : public Kernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Create(
       const KernelConstruction& node) {
     SLUICE_ASSIGN_OR_RETURN(ResourceName name,
                             NameResource(node, UnsharedName::kNodeName));
-    return std::make_unique<VariableKernel>(std::move(name),
-                                            node.attr<DType>("dtype"));
+    return std::make_unique<RefVariableKernel>(std::move(name),
+                                               node.attr<DType>("dtype"));
   }
-  VariableKernel(ResourceName name, DType dtype)
+  RefVariableKernel(ResourceName name, DType dtype)
       : name_(std::move(name)), dtype_(dtype) {}
 
   absl::Status Run(KernelContext& ctx) override {
-    Variable* variable = found_.load(std::memory_order_acquire);
-    if (variable == nullptr) {
-      SLUICE_ASSIGN_OR_RETURN(variable, Find(ctx));
+    MutexLock lock(mu_);
+    const uint64_t epoch = ResourceEpoch();
+    if (epoch_ != epoch) {
+      SLUICE_ASSIGN_OR_RETURN(variable_, Find(ctx));
+      epoch_ = epoch;
     }
-    ctx.set_output_variable(0, RefPtr<Variable>::Share(variable));
+    ctx.set_output_variable(0, variable_);
     return absl::OkStatus();
   }
 
  private:
-  absl::StatusOr<Variable*> Find(KernelContext& ctx) {
-    MutexLock lock(mu_);
-    if (variable_) return variable_.get();
+  absl::StatusOr<RefPtr<Variable>> Find(KernelContext& ctx) const {
     SLUICE_ASSIGN_OR_RETURN(RefPtr<RefVariable> variable,
                             ctx.resources().LookupOrCreate<RefVariable>(
                                 name_.container, name_.name,
@@ -63,15 +62,13 @@ class VariableKernel : public Kernel {
           DTypeName(variable->dtype()), ", but node ", ctx.node().name(),
           " declares it as ", DTypeName(dtype_));
     }
-    variable_ = std::move(variable);
-    found_.store(variable_.get(), std::memory_order_release);
-    return variable_.get();
+    return variable;
   }
 
   const ResourceName name_;
   const DType dtype_;
-  std::atomic<Variable*> found_{nullptr};
   Mutex mu_;
+  uint64_t epoch_ SLUICE_GUARDED_BY(mu_) = 0;
   RefPtr<Variable> variable_ SLUICE_GUARDED_BY(mu_);
 };
 
@@ -159,8 +156,8 @@ SLUICE_OP(DestroyTemporaryVariable)
     .Attr("var_name: string")
     .Shape(shapes::SameAsInput);
 
-SLUICE_KERNEL(VariableV2, kCpu).Class<variable_op::VariableKernel>();
-SLUICE_KERNEL(Variable, kCpu).Class<variable_op::VariableKernel>();
+SLUICE_KERNEL(VariableV2, kCpu).Class<variable_op::RefVariableKernel>();
+SLUICE_KERNEL(Variable, kCpu).Class<variable_op::RefVariableKernel>();
 SLUICE_KERNEL(IsVariableInitialized, kCpu).Function(variable_op::IsInitialized);
 SLUICE_KERNEL(TemporaryVariable, kCpu).Function(variable_op::MakeTemporary);
 SLUICE_KERNEL(DestroyTemporaryVariable, kCpu)

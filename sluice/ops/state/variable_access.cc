@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sluice/base/status.h"
+#include "sluice/kernel/resource_epoch.h"
 #include "sluice/ops/state/elements.h"
 #include "sluice/ops/state/resource_handle.h"
 
@@ -25,12 +26,36 @@ std::string NoSuchVariable(const ResourceHandle& handle) {
 
 }  // namespace
 
-absl::StatusOr<RefPtr<Variable>> FindVariable(const KernelContext& ctx, int i) {
+RefPtr<Variable> VariableCache::Find(const Tensor& handle) {
+  MutexLock lock(mu_);
+  if (epoch_ != ResourceEpoch() || !handle.SharesBufferWith(handle_)) {
+    return nullptr;
+  }
+  return variable_;
+}
+
+void VariableCache::Keep(const Tensor& handle, uint64_t epoch,
+                         RefPtr<Variable> variable) {
+  // What was kept before goes after the lock.
+  Tensor kept = handle;
+  MutexLock lock(mu_);
+  std::swap(handle_, kept);
+  std::swap(variable_, variable);
+  epoch_ = epoch;
+}
+
+absl::StatusOr<RefPtr<Variable>> FindVariable(const KernelContext& ctx, int i,
+                                              VariableCache& cache) {
+  if (RefPtr<Variable> kept = cache.Find(ctx.input(i))) return kept;
+  const uint64_t epoch = ResourceEpoch();
   SLUICE_ASSIGN_OR_RETURN(const ResourceHandle* handle,
                           HandleAt(ctx, i, kVariableType));
   auto found =
       ctx.resources().Lookup<Variable>(handle->container, handle->name);
-  if (found.ok()) return found;
+  if (found.ok()) {
+    cache.Keep(ctx.input(i), epoch, *found);
+    return found;
+  }
   // The manager's text for a missing name holds a C++ type; TensorFlow's is its
   // own.
   const std::string_view why = ToStd(found.status().message());
@@ -76,13 +101,13 @@ absl::Status StoreValue(Variable& variable, const Tensor& value) {
 }
 
 absl::Status LockedVariables::Lock(const KernelContext& ctx, int count,
-                                   DType dtype)
+                                   DType dtype, Caches& caches)
     SLUICE_NO_THREAD_SAFETY_ANALYSIS {
   for (int i = 0; i < count; ++i) {
     if (IsRef(ctx.node().input_type(i))) {
       variables_[i] = RefPtr<Variable>::Share(&ctx.variable(i));
     } else {
-      SLUICE_ASSIGN_OR_RETURN(variables_[i], FindVariable(ctx, i));
+      SLUICE_ASSIGN_OR_RETURN(variables_[i], FindVariable(ctx, i, caches[i]));
     }
     order_[i] = variables_[i].get();
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,9 +12,26 @@
 
 namespace sluice {
 
+// A variable that a kernel found, kept for its next run. Thread-safe.
+class VariableCache {
+ public:
+  // What was kept for this very handle; null if there is none, or if it may be
+  // gone since.
+  RefPtr<Variable> Find(const Tensor& handle);
+  // `epoch` is the ResourceEpoch() from before `variable` was looked up.
+  void Keep(const Tensor& handle, uint64_t epoch, RefPtr<Variable> variable);
+
+ private:
+  Mutex mu_;
+  Tensor handle_ SLUICE_GUARDED_BY(mu_);
+  uint64_t epoch_ SLUICE_GUARDED_BY(mu_) = 0;
+  RefPtr<Variable> variable_ SLUICE_GUARDED_BY(mu_);
+};
+
 // The variable behind resource input `i`. FailedPrecondition, with the word
-// "uninitialized" that session managers look for, if it has no value yet.
-absl::StatusOr<RefPtr<Variable>> FindVariable(const KernelContext& ctx, int i);
+// "uninitialized" that session managers look for, if there is none yet.
+absl::StatusOr<RefPtr<Variable>> FindVariable(const KernelContext& ctx, int i,
+                                              VariableCache& cache);
 
 // What a kernel says when the variable at input `i`, ref or resource, has no
 // value.
@@ -29,6 +47,7 @@ absl::Status StoreValue(Variable& variable, const Tensor& value);
 class LockedVariables {
  public:
   static constexpr int kMax = 4;
+  using Caches = std::array<VariableCache, kMax>;
 
   LockedVariables() = default;
   ~LockedVariables() { Unlock(); }
@@ -36,7 +55,8 @@ class LockedVariables {
   LockedVariables& operator=(const LockedVariables&) = delete;
 
   // Once. An error if one of them has no value or not the type `dtype`.
-  absl::Status Lock(const KernelContext& ctx, int count, DType dtype);
+  absl::Status Lock(const KernelContext& ctx, int count, DType dtype,
+                    Caches& caches);
 
   const Tensor& value(int i) const;
   // In memory that only the variable holds.
@@ -48,6 +68,20 @@ class LockedVariables {
   std::array<RefPtr<Variable>, kMax> variables_;
   std::array<Variable*, kMax> order_ = {};
   int locked_ = 0;
+};
+
+// The kernel behind a function that works on variables.
+template <absl::Status (*kRun)(KernelContext&, LockedVariables::Caches&)>
+class VariableKernel : public Kernel {
+ public:
+  static absl::StatusOr<std::unique_ptr<Kernel>> Create(
+      const KernelConstruction&) {
+    return std::make_unique<VariableKernel>();
+  }
+  absl::Status Run(KernelContext& ctx) override { return kRun(ctx, caches_); }
+
+ private:
+  LockedVariables::Caches caches_;
 };
 
 // Passes the updated ref input 0 on, if the op has an output for it.

@@ -68,7 +68,7 @@ class UpdateKernel : public Kernel {
     const Rule rule = update_.template Make<T>(scalars.data());
     LockedVariables locked;
     SLUICE_RETURN_IF_ERROR(
-        locked.Lock(ctx, Rule::kVariables, DTypeOf<T>::value));
+        locked.Lock(ctx, Rule::kVariables, DTypeOf<T>::value, caches_));
     SLUICE_RETURN_IF_ERROR(layout_.indices < 0 ? Dense(ctx, rule, locked)
                                                : Sparse(ctx, rule, locked));
     ForwardUpdatedRef(ctx);
@@ -121,6 +121,7 @@ class UpdateKernel : public Kernel {
 
   const UpdateLayout layout_;
   const Update update_;
+  LockedVariables::Caches caches_;
 };
 
 // The four kernels of an optimizer: dense and by rows, ref and resource.
