@@ -15,9 +15,9 @@ std::string Text(const py::handle& value) {
 }
 
 [[noreturn]] void Wrong(std::string_view type, const py::handle& value) {
-  throw StatusException(InvalidArgument(
-      "Expected an attr value of type ", type, ", got ",
-      py::repr(value).cast<std::string>()));
+  throw StatusException(InvalidArgument("Expected an attr value of type ", type,
+                                        ", got ",
+                                        py::repr(value).cast<std::string>()));
 }
 
 AttrList ListFromPython(std::string_view element, const py::handle& value) {
@@ -50,7 +50,8 @@ std::string_view GuessType(const py::handle& value) {
   if (py::isinstance<py::bool_>(value)) return "bool";
   if (py::isinstance<py::int_>(value)) return "int";
   if (py::isinstance<py::float_>(value)) return "float";
-  if (py::isinstance<py::str>(value) || py::isinstance<py::bytes>(value)) return "string";
+  if (py::isinstance<py::str>(value) || py::isinstance<py::bytes>(value))
+    return "string";
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
     const auto list = py::reinterpret_borrow<py::sequence>(value);
     if (list.size() == 0) return "list(string)";
@@ -91,11 +92,19 @@ py::object AttrToPython(const AttrValue& value) {
     py::object operator()(int64_t v) const { return py::int_(v); }
     py::object operator()(float v) const { return py::float_(v); }
     py::object operator()(bool v) const { return py::bool_(v); }
-    py::object operator()(DType v) const { return py::make_tuple("type", static_cast<int>(v)); }
-    py::object operator()(const PartialShape& v) const { return py::make_tuple("shape", ShapeToPython(v)); }
+    py::object operator()(DType v) const {
+      return py::make_tuple("type", static_cast<int>(v));
+    }
+    py::object operator()(const PartialShape& v) const {
+      return py::make_tuple("shape", ShapeToPython(v));
+    }
     py::object operator()(const Tensor& v) const { return py::cast(v); }
-    py::object operator()(const FunctionName& v) const { return py::make_tuple("func", v.name); }
-    py::object operator()(const AttrPlaceholder& v) const { return py::make_tuple("placeholder", v.name); }
+    py::object operator()(const FunctionName& v) const {
+      return py::make_tuple("func", v.name);
+    }
+    py::object operator()(const AttrPlaceholder& v) const {
+      return py::make_tuple("placeholder", v.name);
+    }
     py::object operator()(const AttrList& v) const {
       py::list list;
       for (const auto& x : v.strings) list.append(py::bytes(x));

@@ -43,8 +43,7 @@ struct FastPlan {
 };
 
 struct Core {
-  PyObject_HEAD
-  struct Data* data;
+  PyObject_HEAD struct Data* data;
 };
 
 struct Data {
@@ -73,8 +72,8 @@ bool AppendFetches(PyObject* fetches, Key* key) {
     }
     return true;
   }
-  if (PyDict_Check(fetches) || PyTuple_Check(fetches) || PyList_Check(fetches) ||
-      PyUnicode_Check(fetches) || fetches == Py_None) {
+  if (PyDict_Check(fetches) || PyTuple_Check(fetches) ||
+      PyList_Check(fetches) || PyUnicode_Check(fetches) || fetches == Py_None) {
     return false;
   }
   key->push_back(Tag(3, 1));
@@ -145,9 +144,11 @@ PyObject* BuildResult(PyObject* fetches, const FastPlan& plan,
     if (at < 0) Py_RETURN_NONE;
     return ArrayFromTensor((*values)[at]);
   };
-  if (!PyList_CheckExact(fetches) && !PyTuple_CheckExact(fetches)) return leaf(0);
+  if (!PyList_CheckExact(fetches) && !PyTuple_CheckExact(fetches))
+    return leaf(0);
   const size_t n = plan.leaf_fetch.size();
-  PyObject* result = PyList_CheckExact(fetches) ? PyList_New(n) : PyTuple_New(n);
+  PyObject* result =
+      PyList_CheckExact(fetches) ? PyList_New(n) : PyTuple_New(n);
   if (result == nullptr) return nullptr;
   for (size_t i = 0; i < n; ++i) {
     PyObject* item = leaf(i);
@@ -198,9 +199,9 @@ PyObject* CoreRun(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   absl::Status status;
   {
     py::gil_scoped_release release;
-    status = plan->step->Run({feeds.data(), feeds.size()},
-                             {values.data(), values.size()}, RunOptions(),
-                             nullptr);
+    status =
+        plan->step->Run({feeds.data(), feeds.size()},
+                        {values.data(), values.size()}, RunOptions(), nullptr);
   }
   if (!status.ok()) {
     SetPythonError(status);
@@ -235,9 +236,10 @@ PyMethodDef core_methods[] = {
 
 PyTypeObject* CoreType() {
   static PyTypeObject* type = [] {
-    PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(CoreDealloc)},
-                           {Py_tp_methods, core_methods},
-                           {0, nullptr}};
+    PyType_Slot slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void*>(CoreDealloc)},
+        {Py_tp_methods, core_methods},
+        {0, nullptr}};
     PyType_Spec spec = {"sluice._sluice.SessionCore", sizeof(Core), 0,
                         Py_TPFLAGS_DEFAULT, slots};
     return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
@@ -263,7 +265,8 @@ void BindFastRun(py::module_& m) {
   m.def("session_prepare", [](const py::object& core, StepSignature signature) {
     Data& data = DataOf(core);
     PyGraph& graph = data.graph.cast<PyGraph&>();
-    absl::StatusOr<std::shared_ptr<PreparedStep>> step = Internal("not prepared");
+    absl::StatusOr<std::shared_ptr<PreparedStep>> step =
+        Internal("not prepared");
     {
       py::gil_scoped_release release;
       std::lock_guard<std::mutex> lock(graph.mu);
@@ -271,37 +274,37 @@ void BindFastRun(py::module_& m) {
     }
     return Check(std::move(step));
   });
-  m.def("session_add_plan", [](const py::object& core, const py::object& fetches,
-                               const py::list& feed_keys,
-                               std::shared_ptr<PreparedStep> step,
-                               const py::list& feed_specs,
-                               const std::vector<int>& leaf_fetch,
-                               int num_fetches, bool has_feed_dict) {
-    Key key;
-    if (!AppendFetches(fetches.ptr(), &key)) return;
-    if (has_feed_dict) {
-      key.push_back(Tag(4, feed_keys.size()));
-      for (const py::handle& feed : feed_keys) key.push_back(feed.ptr());
-    }
-    auto plan = std::make_shared<FastPlan>();
-    plan->step = std::move(step);
-    plan->leaf_fetch = leaf_fetch;
-    plan->num_fetches = num_fetches;
-    for (const py::handle& spec : feed_specs) {
-      const auto pair = spec.cast<py::tuple>();
-      plan->feeds.push_back({static_cast<DType>(pair[0].cast<int>()),
-                             ShapeFromPython(pair[1])});
-    }
-    for (PyObject* object : key) {
-      if (reinterpret_cast<uintptr_t>(object) & 1) continue;  // A tag.
-      Py_INCREF(object);
-      plan->kept.push_back(object);
-    }
-    DataOf(core).plans[key] = std::move(plan);
-  });
-  m.def("session_of", [](const py::object& core) -> Session& {
-    return *DataOf(core).session;
-  }, py::return_value_policy::reference);
+  m.def("session_add_plan",
+        [](const py::object& core, const py::object& fetches,
+           const py::list& feed_keys, std::shared_ptr<PreparedStep> step,
+           const py::list& feed_specs, const std::vector<int>& leaf_fetch,
+           int num_fetches, bool has_feed_dict) {
+          Key key;
+          if (!AppendFetches(fetches.ptr(), &key)) return;
+          if (has_feed_dict) {
+            key.push_back(Tag(4, feed_keys.size()));
+            for (const py::handle& feed : feed_keys) key.push_back(feed.ptr());
+          }
+          auto plan = std::make_shared<FastPlan>();
+          plan->step = std::move(step);
+          plan->leaf_fetch = leaf_fetch;
+          plan->num_fetches = num_fetches;
+          for (const py::handle& spec : feed_specs) {
+            const auto pair = spec.cast<py::tuple>();
+            plan->feeds.push_back({static_cast<DType>(pair[0].cast<int>()),
+                                   ShapeFromPython(pair[1])});
+          }
+          for (PyObject* object : key) {
+            if (reinterpret_cast<uintptr_t>(object) & 1) continue;  // A tag.
+            Py_INCREF(object);
+            plan->kept.push_back(object);
+          }
+          DataOf(core).plans[key] = std::move(plan);
+        });
+  m.def(
+      "session_of",
+      [](const py::object& core) -> Session& { return *DataOf(core).session; },
+      py::return_value_policy::reference);
 }
 
 }  // namespace sluice::python

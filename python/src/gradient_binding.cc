@@ -41,46 +41,48 @@ Grad GradFromPython(PyGraph& graph, const py::handle& value) {
 void BindGradients(py::module_& m) {
   // `callback(op id, [grad, …])` returns None if it has no gradient for the op,
   // else a list of gradients. Its exceptions come out unchanged.
-  m.def("add_gradients", [](PyGraph& graph, const std::vector<int>& ys,
-                            const std::vector<int>& xs, const py::list& grad_ys,
-                            const std::string& name, bool colocate, bool gate,
-                            int aggregation, const std::vector<int>& stop,
-                            bool zero_for_unconnected, const py::object& callback,
-                            const py::object& not_differentiable) {
-    GradientOptions options;
-    options.name = name;
-    options.colocate_with_ops = colocate;
-    options.gate = gate;
-    options.aggregation = static_cast<AggregationMethod>(aggregation);
-    options.stop_gradients = OutputsOf(graph, stop);
-    options.zero_for_unconnected = zero_for_unconnected;
-    if (!callback.is_none()) {
-      options.callback = [&](const Node& op, std::span<const Grad> dy,
-                             Scope&) -> std::optional<Grads> {
-        py::list gradients;
-        for (const Grad& g : dy) gradients.append(GradToPython(g));
-        const py::object result = callback(op.id(), gradients);
-        if (result.is_none()) return std::nullopt;
-        std::vector<Grad> grads;
-        for (const py::handle& g : result) grads.push_back(GradFromPython(graph, g));
-        return Grads(std::move(grads));
-      };
-    }
-    if (!not_differentiable.is_none()) {
-      options.not_differentiable = [&](const Node& op) {
-        return not_differentiable(op.id()).cast<bool>();
-      };
-    }
-    std::vector<Grad> starts;
-    for (const py::handle& g : grad_ys) starts.push_back(GradFromPython(graph, g));
-    const std::vector<Output> outputs = OutputsOf(graph, ys);
-    const std::vector<Output> inputs = OutputsOf(graph, xs);
-    const std::vector<Grad> grads = Check(AddGradients(
-        Scope(graph.graph), outputs, inputs, starts, options));
-    py::list result;
-    for (const Grad& g : grads) result.append(GradToPython(g));
-    return result;
-  });
+  m.def("add_gradients",
+        [](PyGraph& graph, const std::vector<int>& ys,
+           const std::vector<int>& xs, const py::list& grad_ys,
+           const std::string& name, bool colocate, bool gate, int aggregation,
+           const std::vector<int>& stop, bool zero_for_unconnected,
+           const py::object& callback, const py::object& not_differentiable) {
+          GradientOptions options;
+          options.name = name;
+          options.colocate_with_ops = colocate;
+          options.gate = gate;
+          options.aggregation = static_cast<AggregationMethod>(aggregation);
+          options.stop_gradients = OutputsOf(graph, stop);
+          options.zero_for_unconnected = zero_for_unconnected;
+          if (!callback.is_none()) {
+            options.callback = [&](const Node& op, std::span<const Grad> dy,
+                                   Scope&) -> std::optional<Grads> {
+              py::list gradients;
+              for (const Grad& g : dy) gradients.append(GradToPython(g));
+              const py::object result = callback(op.id(), gradients);
+              if (result.is_none()) return std::nullopt;
+              std::vector<Grad> grads;
+              for (const py::handle& g : result)
+                grads.push_back(GradFromPython(graph, g));
+              return Grads(std::move(grads));
+            };
+          }
+          if (!not_differentiable.is_none()) {
+            options.not_differentiable = [&](const Node& op) {
+              return not_differentiable(op.id()).cast<bool>();
+            };
+          }
+          std::vector<Grad> starts;
+          for (const py::handle& g : grad_ys)
+            starts.push_back(GradFromPython(graph, g));
+          const std::vector<Output> outputs = OutputsOf(graph, ys);
+          const std::vector<Output> inputs = OutputsOf(graph, xs);
+          const std::vector<Grad> grads = Check(AddGradients(
+              Scope(graph.graph), outputs, inputs, starts, options));
+          py::list result;
+          for (const Grad& g : grads) result.append(GradToPython(g));
+          return result;
+        });
 }
 
 }  // namespace sluice::python

@@ -24,7 +24,8 @@ Output OutputOf(PyGraph& graph, int node, int index) {
   }
   Node* n = graph.graph.node(node);
   if (index < 0 || index >= n->num_outputs()) {
-    throw py::index_error(n->name() + " has no output " + std::to_string(index));
+    throw py::index_error(n->name() + " has no output " +
+                          std::to_string(index));
   }
   return n->output(index);
 }
@@ -91,7 +92,8 @@ py::tuple AddOp(PyGraph& graph, const std::string& op, const std::string& name,
   for (const auto& [key, value] : attrs) {
     const std::string attr = key.cast<std::string>();
     const AttrDef* def = info->def.FindAttr(attr);
-    node.attrs.Set(attr, AttrFromPython(def == nullptr ? "" : def->type, value));
+    node.attrs.Set(attr,
+                   AttrFromPython(def == nullptr ? "" : def->type, value));
   }
   GraphLock lock(graph);
   return Describe(*Check(
@@ -121,159 +123,226 @@ BuildContext& Current(PyGraph& graph) { return graph.graph.build().current(); }
 
 void BindScopes(py::class_<PyGraph>& graph) {
   graph
-      .def("push", [](PyGraph& g) { g.saved.push_back(Current(g)); return g.saved.size(); },
-           "Remembers the current scopes; returns how many are remembered.")
-      .def("pop", [](PyGraph& g) {
-        if (g.saved.empty()) throw std::runtime_error("pop without push");
-        Current(g) = std::move(g.saved.back());
-        g.saved.pop_back();
-      })
-      .def("enter_name_scope", [](PyGraph& g, const std::string& name) {
-        Current(g).name_scope = Check(EnterNameScope(g.graph, Current(g), name));
-        return Current(g).name_scope;
-      })
+      .def(
+          "push",
+          [](PyGraph& g) {
+            g.saved.push_back(Current(g));
+            return g.saved.size();
+          },
+          "Remembers the current scopes; returns how many are remembered.")
+      .def("pop",
+           [](PyGraph& g) {
+             if (g.saved.empty()) throw std::runtime_error("pop without push");
+             Current(g) = std::move(g.saved.back());
+             g.saved.pop_back();
+           })
+      .def("enter_name_scope",
+           [](PyGraph& g, const std::string& name) {
+             Current(g).name_scope =
+                 Check(EnterNameScope(g.graph, Current(g), name));
+             return Current(g).name_scope;
+           })
       .def("name_scope", [](PyGraph& g) { return Current(g).name_scope; })
-      .def("set_name_scope", [](PyGraph& g, const std::string& s) { Current(g).name_scope = s; })
-      .def("unique_name", [](PyGraph& g, const std::string& name, bool mark) {
-        return g.graph.build().UniqueName(Current(g).name_scope + name, mark);
-      })
-      .def("push_device", [](PyGraph& g, const py::tuple& parts) {
-        Current(g).PushDevice(DeviceFromTuple(parts));
-      })
-      .def("push_device_function", [](PyGraph& g, py::function f) {
-        Current(g).PushDeviceFunction(WrapDeviceFunction(std::move(f)));
-      })
+      .def("set_name_scope",
+           [](PyGraph& g, const std::string& s) { Current(g).name_scope = s; })
+      .def("unique_name",
+           [](PyGraph& g, const std::string& name, bool mark) {
+             return g.graph.build().UniqueName(Current(g).name_scope + name,
+                                               mark);
+           })
+      .def("push_device",
+           [](PyGraph& g, const py::tuple& parts) {
+             Current(g).PushDevice(DeviceFromTuple(parts));
+           })
+      .def("push_device_function",
+           [](PyGraph& g, py::function f) {
+             Current(g).PushDeviceFunction(WrapDeviceFunction(std::move(f)));
+           })
       .def("clear_devices", [](PyGraph& g) { Current(g).ClearDevices(); })
-      .def("push_control", [](PyGraph& g, const std::vector<int>& nodes) {
-        Current(g).PushControl(NodesOf(g, nodes));
-      })
+      .def("push_control",
+           [](PyGraph& g, const std::vector<int>& nodes) {
+             Current(g).PushControl(NodesOf(g, nodes));
+           })
       .def("clear_control", [](PyGraph& g) { Current(g).ClearControl(); })
-      .def("control_inputs", [](PyGraph& g) {
-        std::vector<int> ids;
-        for (const auto& scope : Current(g).controls) {
-          for (const Node* node : scope->nodes) ids.push_back(node->id());
-        }
-        return ids;
-      })
-      .def("push_colocation", [](PyGraph& g, int node, bool replace) {
-        Current(g).PushColocation(node < 0 ? nullptr : NodeOf(g, node), replace);
-      })
-      .def("push_attr", [](PyGraph& g, const std::string& name, const py::object& value) {
-        Current(g).attrs.emplace_back(name, AttrFromPython("", value));
-      })
-      .def("set_container", [](PyGraph& g, const std::string& c) { Current(g).container = c; })
-      .def("push_gradient_overrides", [](PyGraph& g, const std::map<std::string, std::string>& m) {
-        auto merged = Current(g).gradient_overrides == nullptr
-            ? std::make_shared<absl::flat_hash_map<std::string, std::string>>()
-            : std::make_shared<absl::flat_hash_map<std::string, std::string>>(*Current(g).gradient_overrides);
-        for (const auto& [op, gradient] : m) (*merged)[op] = gradient;
-        Current(g).gradient_overrides = merged;
-      })
-      .def("enter_cond", [](PyGraph& g, const std::string& name, int pred_node, int pred_index,
-                            int pivot_node, int pivot_index, int branch) {
-        Current(g).control_flow = CondContext::Create(
-            name, OutputOf(g, pred_node, pred_index),
-            OutputOf(g, pivot_node, pivot_index), branch, Current(g).control_flow);
-      }, "Nodes built from here on belong to that branch of a cond.")
-      .def("cond_value", [](PyGraph& g, int node, int index) {
-        // A branch result as it is seen inside the branch.
-        const Output value = OutputOf(g, node, index);
-        if (Current(g).control_flow == nullptr) return std::make_pair(node, index);
-        const Output inside = Check(Current(g).control_flow->AddValue(
-            value, Current(g).name_scope));
-        return std::make_pair(inside.node->id(), inside.index);
-      })
-      .def("exit_control_flow", [](PyGraph& g) {
-        if (Current(g).control_flow) Current(g).control_flow = Current(g).control_flow->outer();
-      })
-      .def("in_control_flow", [](PyGraph& g) { return Current(g).control_flow != nullptr; });
+      .def("control_inputs",
+           [](PyGraph& g) {
+             std::vector<int> ids;
+             for (const auto& scope : Current(g).controls) {
+               for (const Node* node : scope->nodes) ids.push_back(node->id());
+             }
+             return ids;
+           })
+      .def("push_colocation",
+           [](PyGraph& g, int node, bool replace) {
+             Current(g).PushColocation(node < 0 ? nullptr : NodeOf(g, node),
+                                       replace);
+           })
+      .def("push_attr",
+           [](PyGraph& g, const std::string& name, const py::object& value) {
+             Current(g).attrs.emplace_back(name, AttrFromPython("", value));
+           })
+      .def("set_container",
+           [](PyGraph& g, const std::string& c) { Current(g).container = c; })
+      .def("push_gradient_overrides",
+           [](PyGraph& g, const std::map<std::string, std::string>& m) {
+             auto merged =
+                 Current(g).gradient_overrides == nullptr
+                     ? std::make_shared<
+                           absl::flat_hash_map<std::string, std::string>>()
+                     : std::make_shared<
+                           absl::flat_hash_map<std::string, std::string>>(
+                           *Current(g).gradient_overrides);
+             for (const auto& [op, gradient] : m) (*merged)[op] = gradient;
+             Current(g).gradient_overrides = merged;
+           })
+      .def(
+          "enter_cond",
+          [](PyGraph& g, const std::string& name, int pred_node, int pred_index,
+             int pivot_node, int pivot_index, int branch) {
+            Current(g).control_flow =
+                CondContext::Create(name, OutputOf(g, pred_node, pred_index),
+                                    OutputOf(g, pivot_node, pivot_index),
+                                    branch, Current(g).control_flow);
+          },
+          "Nodes built from here on belong to that branch of a cond.")
+      .def("cond_value",
+           [](PyGraph& g, int node, int index) {
+             // A branch result as it is seen inside the branch.
+             const Output value = OutputOf(g, node, index);
+             if (Current(g).control_flow == nullptr)
+               return std::make_pair(node, index);
+             const Output inside = Check(Current(g).control_flow->AddValue(
+                 value, Current(g).name_scope));
+             return std::make_pair(inside.node->id(), inside.index);
+           })
+      .def("exit_control_flow",
+           [](PyGraph& g) {
+             if (Current(g).control_flow)
+               Current(g).control_flow = Current(g).control_flow->outer();
+           })
+      .def("in_control_flow",
+           [](PyGraph& g) { return Current(g).control_flow != nullptr; });
 }
 
 void BindNodes(py::class_<PyGraph>& graph) {
-  graph
-      .def("num_nodes", [](PyGraph& g) { return g.graph.num_nodes(); })
-      .def("describe", [](PyGraph& g, int id) { return Describe(*NodeOf(g, id)); })
-      .def("find_node", [](PyGraph& g, const std::string& name) {
-        const Node* node = g.graph.FindNode(name);
-        return node == nullptr ? -1 : node->id();
-      })
-      .def("node_name", [](PyGraph& g, int id) { return NodeOf(g, id)->name(); })
-      .def("node_device", [](PyGraph& g, int id) { return NodeOf(g, id)->device(); })
-      .def("set_node_device", [](PyGraph& g, int id, const std::string& d) { NodeOf(g, id)->set_device(d); })
-      .def("node_inputs", [](PyGraph& g, int id) {
-        std::vector<std::pair<int, int>> inputs;
-        for (const Output& in : NodeOf(g, id)->inputs()) {
-          inputs.emplace_back(in ? in.node->id() : -1, in.index);
-        }
-        return inputs;
-      })
-      .def("node_input_types", [](PyGraph& g, int id) {
-        std::vector<int> types;
-        const Node* node = NodeOf(g, id);
-        for (int i = 0; i < node->num_inputs(); ++i) types.push_back(static_cast<int>(node->input_type(i)));
-        return types;
-      })
-      .def("node_control_inputs", [](PyGraph& g, int id) {
-        std::vector<int> ids;
-        for (const Node* n : NodeOf(g, id)->control_inputs()) ids.push_back(n->id());
-        return ids;
-      })
-      .def("node_consumers", [](PyGraph& g, int id, int index) {
-        std::vector<int> ids;
-        for (const OutEdge& e : NodeOf(g, id)->out_edges()) {
-          if (e.src_output == index) ids.push_back(e.dst->id());
-        }
-        return ids;
-      })
-      .def("node_control_consumers", [](PyGraph& g, int id) {
-        std::vector<int> ids;
-        for (const OutEdge& e : NodeOf(g, id)->out_edges()) {
-          if (e.src_output < 0) ids.push_back(e.dst->id());
-        }
-        return ids;
-      })
-      .def("node_attr", [](PyGraph& g, int id, const std::string& name) -> py::object {
-        const AttrValue* value = NodeOf(g, id)->FindAttr(name);
-        if (value == nullptr) throw py::key_error(name);
-        return AttrToPython(*value);
-      })
-      .def("node_has_attr", [](PyGraph& g, int id, const std::string& name) {
-        return NodeOf(g, id)->FindAttr(name) != nullptr;
-      })
-      .def("set_node_attr", [](PyGraph& g, int id, const std::string& name, const py::object& value) {
-        Node* node = NodeOf(g, id);
-        const AttrDef* def = node->op().def.FindAttr(name);
-        node->set_attr(name, AttrFromPython(def == nullptr ? "" : def->type, value));
-      })
-      .def("erase_node_attr", [](PyGraph& g, int id, const std::string& name) { NodeOf(g, id)->erase_attr(name); })
-      .def("add_control_edge", [](PyGraph& g, int src, int dst) {
-        GraphLock lock(g);
-        g.graph.AddControlEdge(NodeOf(g, src), NodeOf(g, dst));
-      })
-      .def("set_input", [](PyGraph& g, int node, int input, int src, int index) {
-        GraphLock lock(g);
-        Check(g.graph.SetInput(NodeOf(g, node), input, OutputOf(g, src, index)));
-      })
-      .def("shape", [](PyGraph& g, int id, int index) { return ShapeToPython(ShapeOf(OutputOf(g, id, index))); })
-      .def("handle_shape", [](PyGraph& g, int id, int index) {
-        const HandleShape& h = NodeOf(g, id)->output_handle(index);
-        return py::make_tuple(static_cast<int>(h.dtype), ShapeToPython(h.shape));
-      })
-      .def("set_shape", [](PyGraph& g, int id, int index, const py::object& shape) {
-        Check(NodeOf(g, id)->RefineOutputShape(index, ShapeFromPython(shape)));
-      })
-      .def("constant_value", [](PyGraph& g, int id, int index) -> py::object {
-        std::optional<Tensor> value = ConstantValue(OutputOf(g, id, index));
-        if (!value) return py::none();
-        PyObject* array = ArrayFromTensorAlways(*std::move(value));
-        if (array == nullptr) throw py::error_already_set();
-        return py::reinterpret_steal<py::object>(array);
-      })
-      .def("constant_value_as_shape", [](PyGraph& g, int id, int index) {
-        const Output output = OutputOf(g, id, index);
-        std::optional<PartialShape> shape = ConstantValueAsShape(output);
-        return ShapeToPython(shape.value_or(PartialShape()));
-      })
+  graph.def("num_nodes", [](PyGraph& g) { return g.graph.num_nodes(); })
+      .def("describe",
+           [](PyGraph& g, int id) { return Describe(*NodeOf(g, id)); })
+      .def("find_node",
+           [](PyGraph& g, const std::string& name) {
+             const Node* node = g.graph.FindNode(name);
+             return node == nullptr ? -1 : node->id();
+           })
+      .def("node_name",
+           [](PyGraph& g, int id) { return NodeOf(g, id)->name(); })
+      .def("node_device",
+           [](PyGraph& g, int id) { return NodeOf(g, id)->device(); })
+      .def("set_node_device",
+           [](PyGraph& g, int id, const std::string& d) {
+             NodeOf(g, id)->set_device(d);
+           })
+      .def("node_inputs",
+           [](PyGraph& g, int id) {
+             std::vector<std::pair<int, int>> inputs;
+             for (const Output& in : NodeOf(g, id)->inputs()) {
+               inputs.emplace_back(in ? in.node->id() : -1, in.index);
+             }
+             return inputs;
+           })
+      .def("node_input_types",
+           [](PyGraph& g, int id) {
+             std::vector<int> types;
+             const Node* node = NodeOf(g, id);
+             for (int i = 0; i < node->num_inputs(); ++i)
+               types.push_back(static_cast<int>(node->input_type(i)));
+             return types;
+           })
+      .def("node_control_inputs",
+           [](PyGraph& g, int id) {
+             std::vector<int> ids;
+             for (const Node* n : NodeOf(g, id)->control_inputs())
+               ids.push_back(n->id());
+             return ids;
+           })
+      .def("node_consumers",
+           [](PyGraph& g, int id, int index) {
+             std::vector<int> ids;
+             for (const OutEdge& e : NodeOf(g, id)->out_edges()) {
+               if (e.src_output == index) ids.push_back(e.dst->id());
+             }
+             return ids;
+           })
+      .def("node_control_consumers",
+           [](PyGraph& g, int id) {
+             std::vector<int> ids;
+             for (const OutEdge& e : NodeOf(g, id)->out_edges()) {
+               if (e.src_output < 0) ids.push_back(e.dst->id());
+             }
+             return ids;
+           })
+      .def("node_attr",
+           [](PyGraph& g, int id, const std::string& name) -> py::object {
+             const AttrValue* value = NodeOf(g, id)->FindAttr(name);
+             if (value == nullptr) throw py::key_error(name);
+             return AttrToPython(*value);
+           })
+      .def("node_has_attr",
+           [](PyGraph& g, int id, const std::string& name) {
+             return NodeOf(g, id)->FindAttr(name) != nullptr;
+           })
+      .def("set_node_attr",
+           [](PyGraph& g, int id, const std::string& name,
+              const py::object& value) {
+             Node* node = NodeOf(g, id);
+             const AttrDef* def = node->op().def.FindAttr(name);
+             node->set_attr(
+                 name, AttrFromPython(def == nullptr ? "" : def->type, value));
+           })
+      .def("erase_node_attr",
+           [](PyGraph& g, int id, const std::string& name) {
+             NodeOf(g, id)->erase_attr(name);
+           })
+      .def("add_control_edge",
+           [](PyGraph& g, int src, int dst) {
+             GraphLock lock(g);
+             g.graph.AddControlEdge(NodeOf(g, src), NodeOf(g, dst));
+           })
+      .def("set_input",
+           [](PyGraph& g, int node, int input, int src, int index) {
+             GraphLock lock(g);
+             Check(g.graph.SetInput(NodeOf(g, node), input,
+                                    OutputOf(g, src, index)));
+           })
+      .def("shape",
+           [](PyGraph& g, int id, int index) {
+             return ShapeToPython(ShapeOf(OutputOf(g, id, index)));
+           })
+      .def("handle_shape",
+           [](PyGraph& g, int id, int index) {
+             const HandleShape& h = NodeOf(g, id)->output_handle(index);
+             return py::make_tuple(static_cast<int>(h.dtype),
+                                   ShapeToPython(h.shape));
+           })
+      .def("set_shape",
+           [](PyGraph& g, int id, int index, const py::object& shape) {
+             Check(NodeOf(g, id)->RefineOutputShape(index,
+                                                    ShapeFromPython(shape)));
+           })
+      .def("constant_value",
+           [](PyGraph& g, int id, int index) -> py::object {
+             std::optional<Tensor> value =
+                 ConstantValue(OutputOf(g, id, index));
+             if (!value) return py::none();
+             PyObject* array = ArrayFromTensorAlways(*std::move(value));
+             if (array == nullptr) throw py::error_already_set();
+             return py::reinterpret_steal<py::object>(array);
+           })
+      .def("constant_value_as_shape",
+           [](PyGraph& g, int id, int index) {
+             const Output output = OutputOf(g, id, index);
+             std::optional<PartialShape> shape = ConstantValueAsShape(output);
+             return ShapeToPython(shape.value_or(PartialShape()));
+           })
       .def("node_def", [](PyGraph& g, int id) {
         pb::NodeDef def;
         NodeToDef(*NodeOf(g, id), &def);
@@ -281,10 +350,11 @@ void BindNodes(py::class_<PyGraph>& graph) {
       });
 }
 
-py::dict ImportBytes(PyGraph& graph, const py::bytes& bytes, const std::string& prefix,
-                     bool uniquify, const std::map<std::string, std::pair<int, int>>& input_map,
-                     const std::vector<std::string>& return_tensors,
-                     const std::vector<std::string>& return_nodes) {
+py::dict ImportBytes(
+    PyGraph& graph, const py::bytes& bytes, const std::string& prefix,
+    bool uniquify, const std::map<std::string, std::pair<int, int>>& input_map,
+    const std::vector<std::string>& return_tensors,
+    const std::vector<std::string>& return_nodes) {
   pb::GraphDef def;
   if (!def.ParseFromString(std::string(bytes))) {
     throw StatusException(InvalidArgument("These bytes are no GraphDef"));
@@ -302,7 +372,8 @@ py::dict ImportBytes(PyGraph& graph, const py::bytes& bytes, const std::string& 
   Check(ImportGraphDef(def, options, &graph.graph, &results));
   py::dict out;
   py::list tensors, nodes;
-  for (const Output& t : results.return_tensors) tensors.append(py::make_tuple(t.node->id(), t.index));
+  for (const Output& t : results.return_tensors)
+    tensors.append(py::make_tuple(t.node->id(), t.index));
   for (const Node* n : results.return_nodes) nodes.append(n->id());
   out["tensors"] = tensors;
   out["nodes"] = nodes;
@@ -320,14 +391,17 @@ void BindGraph(py::module_& m) {
       .def("finalize", [](PyGraph& g) { g.graph.build().finalized = true; })
       .def("unfinalize", [](PyGraph& g) { g.graph.build().finalized = false; })
       .def("finalized", [](PyGraph& g) { return g.graph.build().finalized; })
-      .def("graph_def", [](PyGraph& g, int from, bool shapes) {
-        pb::GraphDef def;
-        ExportOptions options;
-        options.from_node = from;
-        options.add_shapes = shapes;
-        ExportGraphDef(g.graph, options, &def);
-        return py::bytes(def.SerializeAsString());
-      }, py::arg("from_node") = 0, py::arg("add_shapes") = false)
+      .def(
+          "graph_def",
+          [](PyGraph& g, int from, bool shapes) {
+            pb::GraphDef def;
+            ExportOptions options;
+            options.from_node = from;
+            options.add_shapes = shapes;
+            ExportGraphDef(g.graph, options, &def);
+            return py::bytes(def.SerializeAsString());
+          },
+          py::arg("from_node") = 0, py::arg("add_shapes") = false)
       .def("import_graph_def", ImportBytes);
   BindScopes(graph);
   BindNodes(graph);
@@ -362,10 +436,11 @@ void BindGraph(py::module_& m) {
       for (const std::string& s : a.allowed.strings) allowed.append(s);
       attrs[i] = py::make_tuple(
           a.name, a.type, a.default_value.has_value(),
-          a.default_value ? AttrToPython(*a.default_value) : py::none(), allowed);
+          a.default_value ? AttrToPython(*a.default_value) : py::none(),
+          allowed);
     }
-    return py::make_tuple(args(info->def.inputs), args(info->def.outputs), attrs,
-                          info->def.stateful);
+    return py::make_tuple(args(info->def.inputs), args(info->def.outputs),
+                          attrs, info->def.stateful);
   });
   m.def("dtype_name", [](int t) { return DTypeName(static_cast<DType>(t)); });
   m.def("parse_device", [](const std::string& text) {

@@ -47,10 +47,8 @@ void BindEvents(py::module_& m) {
            [](EventWriter& w, const std::string& event) {
              Blocking([&] { return w.WriteSerialized(event); });
            })
-      .def("flush",
-           [](EventWriter& w) { Blocking([&] { return w.Flush(); }); })
-      .def("close",
-           [](EventWriter& w) { Blocking([&] { return w.Close(); }); })
+      .def("flush", [](EventWriter& w) { Blocking([&] { return w.Flush(); }); })
+      .def("close", [](EventWriter& w) { Blocking([&] { return w.Close(); }); })
       .def_property_readonly("path",
                              [](const EventWriter& w) { return w.path(); });
 }
@@ -128,12 +126,10 @@ void BindFiles(py::module_& m) {
   m.def("write_file", [](const std::string& path, const std::string& text) {
     Blocking([&] { return RealFileSystem().WriteFile(path, text); });
   });
-  m.def("write_file_atomically",
-        [](const std::string& path, const std::string& text) {
-          Blocking([&] {
-            return RealFileSystem().WriteFileAtomically(path, text);
-          });
-        });
+  m.def("write_file_atomically", [](const std::string& path,
+                                    const std::string& text) {
+    Blocking([&] { return RealFileSystem().WriteFileAtomically(path, text); });
+  });
   m.def("glob", [](const std::string& pattern) {
     return Blocking([&] { return RealFileSystem().Glob(pattern); });
   });

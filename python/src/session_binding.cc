@@ -35,7 +35,8 @@ py::object MetadataBytes(const RunMetadata& metadata) {
 
 // The slow way to run a prepared step: with options and metadata.
 py::tuple RunStep(PreparedStep& step, const std::vector<Tensor>& feeds,
-                  int num_fetches, const py::bytes& options, bool want_metadata) {
+                  int num_fetches, const py::bytes& options,
+                  bool want_metadata) {
   pb::RunOptions proto;
   if (!proto.ParseFromString(std::string(options))) {
     throw StatusException(InvalidArgument("These bytes are no RunOptions"));
@@ -55,26 +56,30 @@ py::tuple RunStep(PreparedStep& step, const std::vector<Tensor>& feeds,
     if (value == nullptr) throw py::error_already_set();
     values.append(py::reinterpret_steal<py::object>(value));
   }
-  return py::make_tuple(values, want_metadata ? MetadataBytes(metadata) : py::none());
+  return py::make_tuple(values,
+                        want_metadata ? MetadataBytes(metadata) : py::none());
 }
 
 }  // namespace
 
 void BindSession(py::module_& m) {
   py::class_<StepSignature>(m, "StepSignature")
-      .def(py::init([](std::vector<std::string> feeds, std::vector<std::string> fetches,
+      .def(py::init([](std::vector<std::string> feeds,
+                       std::vector<std::string> fetches,
                        std::vector<std::string> targets) {
-        return StepSignature{std::move(feeds), std::move(fetches), std::move(targets)};
+        return StepSignature{std::move(feeds), std::move(fetches),
+                             std::move(targets)};
       }));
   py::class_<Session>(m, "Session")
-      .def("close", [](Session& s) {
-        absl::Status status;
-        {
-          py::gil_scoped_release release;
-          status = s.Close();
-        }
-        Check(status);
-      })
+      .def("close",
+           [](Session& s) {
+             absl::Status status;
+             {
+               py::gil_scoped_release release;
+               status = s.Close();
+             }
+             Check(status);
+           })
       .def("interrupt", [](Session& s) { s.Interrupt(); })
       .def("list_devices", [](Session& s) {
         absl::StatusOr<std::vector<DeviceInfo>> devices = Internal("");
@@ -84,12 +89,14 @@ void BindSession(py::module_& m) {
         }
         py::list list;
         for (const DeviceInfo& d : Check(std::move(devices))) {
-          list.append(py::make_tuple(d.text, *d.name.type, d.memory_limit, d.incarnation));
+          list.append(py::make_tuple(d.text, *d.name.type, d.memory_limit,
+                                     d.incarnation));
         }
         return list;
       });
   m.def("run_step", RunStep);
-  m.def("reset", [](const std::string& target, const std::vector<std::string>& containers,
+  m.def("reset", [](const std::string& target,
+                    const std::vector<std::string>& containers,
                     const py::bytes& config) {
     pb::ConfigProto proto;
     if (!proto.ParseFromString(std::string(config))) {
@@ -98,7 +105,8 @@ void BindSession(py::module_& m) {
     absl::Status status;
     {
       py::gil_scoped_release release;
-      status = Session::Reset(target, containers, SessionOptionsFromConfig(proto));
+      status =
+          Session::Reset(target, containers, SessionOptionsFromConfig(proto));
     }
     Check(status);
   });

@@ -18,7 +18,8 @@ void SetPythonError(const absl::Status& status) {
     return;
   }
   // Messages may quote bytes of files or peers that are no UTF-8.
-  PyObject* text = PyUnicode_DecodeUTF8(message.data(), message.size(), "replace");
+  PyObject* text =
+      PyUnicode_DecodeUTF8(message.data(), message.size(), "replace");
   PyObject* error = PyObject_CallFunction(
       error_factory, "iO", static_cast<int>(status.code()), text);
   Py_XDECREF(text);

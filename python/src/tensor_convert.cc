@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "sluice/base/status.h"
-#include "sluice/tensor/codec.h"
 #include "sluice/proto/tensor.pb.h"
+#include "sluice/tensor/codec.h"
 #include "src/status.h"
 
 namespace py = pybind11;
@@ -17,7 +17,7 @@ struct NumPy {
   PyObject* asarray;
   PyObject* frombuffer;
   PyObject* ndarray;
-  PyObject* types[24] = {};  // Scalar types by DType.
+  PyObject* types[24] = {};      // Scalar types by DType.
   PyObject* bfloat16 = nullptr;  // The package's stand-in, if it has one.
 
   NumPy() {
@@ -27,16 +27,26 @@ struct NumPy {
     frombuffer = PyObject_GetAttrString(module, "frombuffer");
     ndarray = PyObject_GetAttrString(module, "ndarray");
     const std::pair<DType, const char*> names[] = {
-        {DType::kFloat, "float32"},     {DType::kDouble, "float64"},
-        {DType::kInt32, "int32"},       {DType::kUint8, "uint8"},
-        {DType::kInt16, "int16"},       {DType::kInt8, "int8"},
-        {DType::kComplex64, "complex64"}, {DType::kInt64, "int64"},
-        {DType::kBool, "bool_"},        {DType::kUint16, "uint16"},
-        {DType::kComplex128, "complex128"}, {DType::kHalf, "float16"},
-        {DType::kUint32, "uint32"},     {DType::kUint64, "uint64"},
-        {DType::kQint8, "int8"},        {DType::kQuint8, "uint8"},
-        {DType::kQint16, "int16"},      {DType::kQuint16, "uint16"},
-        {DType::kQint32, "int32"},      {DType::kBfloat16, "uint16"},
+        {DType::kFloat, "float32"},
+        {DType::kDouble, "float64"},
+        {DType::kInt32, "int32"},
+        {DType::kUint8, "uint8"},
+        {DType::kInt16, "int16"},
+        {DType::kInt8, "int8"},
+        {DType::kComplex64, "complex64"},
+        {DType::kInt64, "int64"},
+        {DType::kBool, "bool_"},
+        {DType::kUint16, "uint16"},
+        {DType::kComplex128, "complex128"},
+        {DType::kHalf, "float16"},
+        {DType::kUint32, "uint32"},
+        {DType::kUint64, "uint64"},
+        {DType::kQint8, "int8"},
+        {DType::kQuint8, "uint8"},
+        {DType::kQint16, "int16"},
+        {DType::kQuint16, "uint16"},
+        {DType::kQint32, "int32"},
+        {DType::kBfloat16, "uint16"},
         {DType::kString, "object_"}};
     for (const auto& [type, name] : names) {
       types[static_cast<int>(type)] = PyObject_GetAttrString(module, name);
@@ -52,8 +62,7 @@ struct NumPy {
 // A Python object that shows a tensor's memory through the buffer protocol and
 // keeps it alive.
 struct TensorMemory {
-  PyObject_HEAD
-  Tensor* tensor;
+  PyObject_HEAD Tensor* tensor;
 };
 
 int MemoryGetBuffer(PyObject* self, Py_buffer* view, int flags) {
@@ -94,14 +103,16 @@ PyObject* StringArray(const Tensor& tensor) {
   NumPy& numpy = NumPy::Get();
   PyObject* shape = ShapeTuple(tensor.shape());
   PyObject* array = PyObject_CallFunctionObjArgs(
-      numpy.ndarray, shape, numpy.types[static_cast<int>(DType::kString)], nullptr);
+      numpy.ndarray, shape, numpy.types[static_cast<int>(DType::kString)],
+      nullptr);
   Py_DECREF(shape);
   if (array == nullptr) return nullptr;
   // Through `flat`, which takes every rank.
   PyObject* flat = PyObject_GetAttrString(array, "flat");
   const auto values = tensor.data<std::string>();
   for (size_t i = 0; i < values.size(); ++i) {
-    PyObject* bytes = PyBytes_FromStringAndSize(values[i].data(), values[i].size());
+    PyObject* bytes =
+        PyBytes_FromStringAndSize(values[i].data(), values[i].size());
     // By item: `flat` is no sequence.
     PyObject* index = PyLong_FromSize_t(i);
     const bool ok = bytes != nullptr && index != nullptr &&
@@ -135,8 +146,9 @@ PyObject* NumberArray(Tensor tensor) {
     auto* memory = PyObject_New(TensorMemory, MemoryType());
     // The array may outlive everything, so it must not sit on borrowed memory.
     memory->tensor = new Tensor(tensor.Owned());
-    array = PyObject_CallFunctionObjArgs(
-        numpy.ndarray, shape, type, reinterpret_cast<PyObject*>(memory), nullptr);
+    array = PyObject_CallFunctionObjArgs(numpy.ndarray, shape, type,
+                                         reinterpret_cast<PyObject*>(memory),
+                                         nullptr);
     Py_DECREF(memory);
   }
   Py_DECREF(shape);
@@ -154,13 +166,17 @@ PyObject* NumberScalar(const Tensor& tensor, PyObject* value) {
 PyObject* Scalar(const Tensor& tensor) {
   switch (tensor.dtype()) {
     case DType::kFloat:
-      return NumberScalar<float>(tensor, PyFloat_FromDouble(tensor.scalar<float>()));
+      return NumberScalar<float>(tensor,
+                                 PyFloat_FromDouble(tensor.scalar<float>()));
     case DType::kDouble:
-      return NumberScalar<double>(tensor, PyFloat_FromDouble(tensor.scalar<double>()));
+      return NumberScalar<double>(tensor,
+                                  PyFloat_FromDouble(tensor.scalar<double>()));
     case DType::kInt32:
-      return NumberScalar<int>(tensor, PyLong_FromLong(tensor.scalar<int32_t>()));
+      return NumberScalar<int>(tensor,
+                               PyLong_FromLong(tensor.scalar<int32_t>()));
     case DType::kInt64:
-      return NumberScalar<int>(tensor, PyLong_FromLongLong(tensor.scalar<int64_t>()));
+      return NumberScalar<int>(tensor,
+                               PyLong_FromLongLong(tensor.scalar<int64_t>()));
     case DType::kBool:
       return NumberScalar<bool>(tensor, PyBool_FromLong(tensor.scalar<bool>()));
     case DType::kString: {
@@ -184,7 +200,8 @@ absl::StatusOr<Tensor> StringsFromArray(PyObject* array) {
     dims.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i)));
   }
   Py_DECREF(shape);
-  Tensor tensor(DType::kString, Shape(std::span<const int64_t>(dims.data(), dims.size())));
+  Tensor tensor(DType::kString,
+                Shape(std::span<const int64_t>(dims.data(), dims.size())));
   auto out = tensor.mutable_data<std::string>();
   for (size_t i = 0; i < out.size(); ++i) {
     PyObject* item = PySequence_GetItem(list, i);
@@ -213,26 +230,38 @@ absl::StatusOr<Tensor> StringsFromArray(PyObject* array) {
 DType DTypeOfFormat(const char* format, Py_ssize_t itemsize) {
   if (format == nullptr) return DType::kUint8;
   std::string_view f = format;
-  if (!f.empty() && (f[0] == '<' || f[0] == '=' || f[0] == '@')) f.remove_prefix(1);
+  if (!f.empty() && (f[0] == '<' || f[0] == '=' || f[0] == '@'))
+    f.remove_prefix(1);
   if (f == "Zf") return DType::kComplex64;
   if (f == "Zd") return DType::kComplex128;
   if (f.size() != 1) return DType::kInvalid;
   switch (f[0]) {
-    case 'f': return DType::kFloat;
-    case 'd': return DType::kDouble;
-    case 'e': return DType::kHalf;
-    case '?': return DType::kBool;
-    case 'b': return DType::kInt8;
-    case 'B': return DType::kUint8;
-    case 'h': return DType::kInt16;
-    case 'H': return DType::kUint16;
+    case 'f':
+      return DType::kFloat;
+    case 'd':
+      return DType::kDouble;
+    case 'e':
+      return DType::kHalf;
+    case '?':
+      return DType::kBool;
+    case 'b':
+      return DType::kInt8;
+    case 'B':
+      return DType::kUint8;
+    case 'h':
+      return DType::kInt16;
+    case 'H':
+      return DType::kUint16;
     case 'i':
     case 'l':
-    case 'q': return itemsize == 8 ? DType::kInt64 : DType::kInt32;
+    case 'q':
+      return itemsize == 8 ? DType::kInt64 : DType::kInt32;
     case 'I':
     case 'L':
-    case 'Q': return itemsize == 8 ? DType::kUint64 : DType::kUint32;
-    default: return DType::kInvalid;
+    case 'Q':
+      return itemsize == 8 ? DType::kUint64 : DType::kUint32;
+    default:
+      return DType::kInvalid;
   }
 }
 
@@ -249,9 +278,8 @@ absl::StatusOr<Tensor> TensorFromArray(PyObject* array) {
     delete view;
     return StringsFromArray(array);
   }
-  absl::StatusOr<Shape> shape = Shape::Create(
-      std::span<const int64_t>(reinterpret_cast<const int64_t*>(view->shape),
-                               view->ndim));
+  absl::StatusOr<Shape> shape = Shape::Create(std::span<const int64_t>(
+      reinterpret_cast<const int64_t*>(view->shape), view->ndim));
   if (!shape.ok()) {
     PyBuffer_Release(view);
     delete view;
@@ -259,20 +287,22 @@ absl::StatusOr<Tensor> TensorFromArray(PyObject* array) {
   }
   // Small things are copied: that is cheaper than giving them back later.
   constexpr Py_ssize_t kCopyBelow = 512;
-  if (view->len <= kCopyBelow || reinterpret_cast<uintptr_t>(view->buf) % 16 != 0) {
+  if (view->len <= kCopyBelow ||
+      reinterpret_cast<uintptr_t>(view->buf) % 16 != 0) {
     Tensor tensor(dtype, *shape);
-    if (tensor.bytes() > 0) std::memcpy(tensor.mutable_raw(), view->buf, view->len);
+    if (tensor.bytes() > 0)
+      std::memcpy(tensor.mutable_raw(), view->buf, view->len);
     PyBuffer_Release(view);
     delete view;
     return tensor;
   }
-  return Tensor::FromBuffer(
-      dtype, *shape, Buffer::Borrow(view->buf, view->len, [view] {
-        const PyGILState_STATE gil = PyGILState_Ensure();
-        PyBuffer_Release(view);
-        delete view;
-        PyGILState_Release(gil);
-      }));
+  return Tensor::FromBuffer(dtype, *shape,
+                            Buffer::Borrow(view->buf, view->len, [view] {
+                              const PyGILState_STATE gil = PyGILState_Ensure();
+                              PyBuffer_Release(view);
+                              delete view;
+                              PyGILState_Release(gil);
+                            }));
 }
 
 PyObject* ArrayFromTensorAlways(Tensor tensor) {
@@ -280,8 +310,9 @@ PyObject* ArrayFromTensorAlways(Tensor tensor) {
   if (tensor.dtype() == DType::kString) return StringArray(tensor);
   if (tensor.dtype() == DType::kResource) {
     const ResourceHandle& handle = tensor.data<ResourceHandle>()[0];
-    return PyUnicode_FromFormat("<resource %s/%s on %s>", handle.container.c_str(),
-                                handle.name.c_str(), handle.device.c_str());
+    return PyUnicode_FromFormat("<resource %s/%s on %s>",
+                                handle.container.c_str(), handle.name.c_str(),
+                                handle.device.c_str());
   }
   return NumberArray(std::move(tensor));
 }
@@ -304,10 +335,13 @@ PyObject* ArrayFromTensor(Tensor tensor) {
 
 void BindTensor(py::module_& m) {
   py::class_<Tensor>(m, "TensorValue")
-      .def_property_readonly("dtype", [](const Tensor& t) { return static_cast<int>(t.dtype()); })
-      .def_property_readonly("shape", [](const Tensor& t) {
-        return py::reinterpret_steal<py::tuple>(ShapeTuple(t.shape()));
-      })
+      .def_property_readonly(
+          "dtype", [](const Tensor& t) { return static_cast<int>(t.dtype()); })
+      .def_property_readonly(
+          "shape",
+          [](const Tensor& t) {
+            return py::reinterpret_steal<py::tuple>(ShapeTuple(t.shape()));
+          })
       .def("numpy", [](const Tensor& t) {
         PyObject* array = ArrayFromTensorAlways(t);
         if (array == nullptr) throw py::error_already_set();
@@ -315,14 +349,19 @@ void BindTensor(py::module_& m) {
       });
   // `array` as a tensor of its own memory; dtype (a number, 0: the array's) re-
   // labels bytes, for bfloat16 and the quantised types.
-  m.def("tensor_from_array", [](py::object array, int dtype) {
-    Tensor tensor = Check(TensorFromArray(array.ptr())).Clone();
-    if (dtype != 0 && ElementSize(static_cast<DType>(dtype)) == ElementSize(tensor.dtype()) &&
-        tensor.dtype() != DType::kString) {
-      tensor = tensor.Bitcast(static_cast<DType>(dtype));
-    }
-    return tensor;
-  }, py::arg("array"), py::arg("dtype") = 0);
+  m.def(
+      "tensor_from_array",
+      [](py::object array, int dtype) {
+        Tensor tensor = Check(TensorFromArray(array.ptr())).Clone();
+        if (dtype != 0 &&
+            ElementSize(static_cast<DType>(dtype)) ==
+                ElementSize(tensor.dtype()) &&
+            tensor.dtype() != DType::kString) {
+          tensor = tensor.Bitcast(static_cast<DType>(dtype));
+        }
+        return tensor;
+      },
+      py::arg("array"), py::arg("dtype") = 0);
   m.def("tensor_from_proto", [](py::bytes proto) {
     pb::TensorProto message;
     if (!message.ParseFromString(proto)) {
@@ -330,15 +369,18 @@ void BindTensor(py::module_& m) {
     }
     return Check(TensorFromProto(message));
   });
-  m.def("tensor_to_proto", [](const Tensor& tensor, bool typed) {
-    pb::TensorProto message;
-    if (typed) {
-      TensorToTypedProto(tensor, &message);
-    } else {
-      TensorToProto(tensor, &message);
-    }
-    return py::bytes(message.SerializeAsString());
-  }, py::arg("tensor"), py::arg("typed") = true);
+  m.def(
+      "tensor_to_proto",
+      [](const Tensor& tensor, bool typed) {
+        pb::TensorProto message;
+        if (typed) {
+          TensorToTypedProto(tensor, &message);
+        } else {
+          TensorToProto(tensor, &message);
+        }
+        return py::bytes(message.SerializeAsString());
+      },
+      py::arg("tensor"), py::arg("typed") = true);
 }
 
 }  // namespace sluice::python

@@ -1,5 +1,5 @@
-// Tensors and NumPy arrays, by the buffer protocol alone: pybind11's and NumPy's
-// own headers tie a build to one NumPy.
+// Tensors and NumPy arrays, by the buffer protocol alone: pybind11's and
+// NumPy's own headers tie a build to one NumPy.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -14,8 +14,9 @@ namespace sluice::python {
 // caller holds the GIL; whoever drops the tensor need not.
 absl::StatusOr<Tensor> TensorFromArray(PyObject* array);
 
-// What `Session.run` returns for a tensor: a NumPy scalar or bytes for a scalar,
-// an array otherwise. New reference, or nullptr with Python's error set.
+// What `Session.run` returns for a tensor: a NumPy scalar or bytes for a
+// scalar, an array otherwise. New reference, or nullptr with Python's error
+// set.
 PyObject* ArrayFromTensor(Tensor tensor);
 // As above, but scalars come as arrays of rank 0.
 PyObject* ArrayFromTensorAlways(Tensor tensor);

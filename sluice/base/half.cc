@@ -43,7 +43,8 @@ uint16_t FloatToHalfBits(float value) {
     std::memcpy(&sum, &f, 4);
     return sign | static_cast<uint16_t>(sum - 0x3f000000u);
   }
-  const uint32_t rounded = magnitude - 0x38000000u + 0xfff + (magnitude >> 13 & 1);
+  const uint32_t rounded =
+      magnitude - 0x38000000u + 0xfff + (magnitude >> 13 & 1);
   return sign | static_cast<uint16_t>(rounded >> 13);
 }
 

@@ -64,8 +64,7 @@ int MaxVlogLevel() {
   return level;
 }
 
-void SetLogSinkForTest(
-    std::function<void(LogLevel, const std::string&)> sink) {
+void SetLogSinkForTest(std::function<void(LogLevel, const std::string&)> sink) {
   MutexLock lock(TheSink().mu);
   TheSink().replacement = std::move(sink);
 }

@@ -47,23 +47,25 @@ struct LogVoidify {
 #define SLUICE_LOG_ERROR ::sluice::LogLevel::kError
 #define SLUICE_LOG_FATAL ::sluice::LogLevel::kFatal
 
-#define SLUICE_LOG(level)                                              \
-  SLUICE_LOG_##level < ::sluice::MinLogLevel()                         \
-      ? (void)0                                                        \
-      : ::sluice::LogVoidify() &                                       \
-            ::sluice::LogMessage(SLUICE_LOG_##level, __FILE__, __LINE__).stream()
+#define SLUICE_LOG(level)                                                \
+  SLUICE_LOG_##level < ::sluice::MinLogLevel()                           \
+      ? (void)0                                                          \
+      : ::sluice::LogVoidify() &                                         \
+            ::sluice::LogMessage(SLUICE_LOG_##level, __FILE__, __LINE__) \
+                .stream()
 
-#define SLUICE_VLOG(n)                        \
-  (n) > ::sluice::MaxVlogLevel()              \
-      ? (void)0                               \
-      : ::sluice::LogVoidify() &              \
+#define SLUICE_VLOG(n)           \
+  (n) > ::sluice::MaxVlogLevel() \
+      ? (void)0                  \
+      : ::sluice::LogVoidify() & \
             ::sluice::LogMessage(SLUICE_LOG_INFO, __FILE__, __LINE__).stream()
 
-#define SLUICE_CHECK(condition)                                              \
-  __builtin_expect(!!(condition), 1)                                         \
-      ? (void)0                                                              \
-      : ::sluice::LogVoidify() &                                             \
-            ::sluice::LogMessage(SLUICE_LOG_FATAL, __FILE__, __LINE__).stream() \
+#define SLUICE_CHECK(condition)                                        \
+  __builtin_expect(!!(condition), 1)                                   \
+      ? (void)0                                                        \
+      : ::sluice::LogVoidify() &                                       \
+            ::sluice::LogMessage(SLUICE_LOG_FATAL, __FILE__, __LINE__) \
+                    .stream()                                          \
                 << "Check failed: " #condition " "
 
 }  // namespace sluice

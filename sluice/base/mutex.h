@@ -63,11 +63,13 @@ class CondVar {
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline)
       SLUICE_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
-    const bool in_time = cv_.wait_until(lock, deadline) == std::cv_status::no_timeout;
+    const bool in_time =
+        cv_.wait_until(lock, deadline) == std::cv_status::no_timeout;
     lock.release();
     return in_time;
   }
-  bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) SLUICE_REQUIRES(mu) {
+  bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout)
+      SLUICE_REQUIRES(mu) {
     return WaitUntil(mu, std::chrono::steady_clock::now() + timeout);
   }
   void NotifyOne() { cv_.notify_one(); }

@@ -10,10 +10,10 @@
 
 namespace sluice {
 
-#define SLUICE_STATUS_FACTORY(NAME, CODE)                               \
-  template <typename... Args>                                           \
-  absl::Status NAME(const Args&... args) {                              \
-    return absl::Status(absl::StatusCode::CODE, StrCat(args...));       \
+#define SLUICE_STATUS_FACTORY(NAME, CODE)                         \
+  template <typename... Args>                                     \
+  absl::Status NAME(const Args&... args) {                        \
+    return absl::Status(absl::StatusCode::CODE, StrCat(args...)); \
   }
 SLUICE_STATUS_FACTORY(Cancelled, kCancelled)
 SLUICE_STATUS_FACTORY(Unknown, kUnknown)
@@ -46,21 +46,21 @@ std::string StatusText(const absl::Status& status);
 #define SLUICE_CONCAT_INNER(a, b) a##b
 #define SLUICE_CONCAT(a, b) SLUICE_CONCAT_INNER(a, b)
 
-#define SLUICE_RETURN_IF_ERROR(expr)                    \
-  do {                                                  \
-    if (absl::Status sluice_status_ = (expr);           \
-        __builtin_expect(!sluice_status_.ok(), 0)) {    \
-      return sluice_status_;                            \
-    }                                                   \
+#define SLUICE_RETURN_IF_ERROR(expr)                 \
+  do {                                               \
+    if (absl::Status sluice_status_ = (expr);        \
+        __builtin_expect(!sluice_status_.ok(), 0)) { \
+      return sluice_status_;                         \
+    }                                                \
   } while (0)
 
 #define SLUICE_ASSIGN_OR_RETURN(lhs, expr) \
   SLUICE_ASSIGN_OR_RETURN_IMPL(SLUICE_CONCAT(sluice_or_, __LINE__), lhs, expr)
-#define SLUICE_ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr)  \
-  auto tmp = (expr);                                  \
-  if (__builtin_expect(!tmp.ok(), 0)) {               \
-    return std::move(tmp).status();                   \
-  }                                                   \
+#define SLUICE_ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr) \
+  auto tmp = (expr);                                 \
+  if (__builtin_expect(!tmp.ok(), 0)) {              \
+    return std::move(tmp).status();                  \
+  }                                                  \
   lhs = *std::move(tmp)
 
 }  // namespace sluice

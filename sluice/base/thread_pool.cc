@@ -53,7 +53,9 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : state_->threads) thread.join();
 }
 
-int ThreadPool::size() const { return static_cast<int>(state_->threads.size()); }
+int ThreadPool::size() const {
+  return static_cast<int>(state_->threads.size());
+}
 
 void ThreadPool::Schedule(Task task) {
   if (state_->threads.empty()) {

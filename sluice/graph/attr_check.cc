@@ -70,10 +70,9 @@ absl::Status CheckType(const AttrDef& attr, DType type) {
   }
   std::vector<std::string> names;
   for (DType each : allowed) names.push_back(DTypeName(each));
-  return InvalidArgument("Value for attr '", attr.name, "' of ",
-                         DTypeName(type),
-                         " is not in the list of allowed values: ",
-                         absl::StrJoin(names, ", "));
+  return InvalidArgument(
+      "Value for attr '", attr.name, "' of ", DTypeName(type),
+      " is not in the list of allowed values: ", absl::StrJoin(names, ", "));
 }
 
 absl::Status CheckString(const AttrDef& attr, const std::string& text) {
@@ -81,10 +80,10 @@ absl::Status CheckString(const AttrDef& attr, const std::string& text) {
   if (allowed.empty() || std::ranges::count(allowed, text) > 0) {
     return absl::OkStatus();
   }
-  return InvalidArgument(
-      "Value for attr '", attr.name, "' of \"", absl::CEscape(text),
-      "\" is not in the list of allowed values: \"",
-      absl::StrJoin(allowed, "\", \""), "\"");
+  return InvalidArgument("Value for attr '", attr.name, "' of \"",
+                         absl::CEscape(text),
+                         "\" is not in the list of allowed values: \"",
+                         absl::StrJoin(allowed, "\", \""), "\"");
 }
 
 absl::Status CheckList(const AttrDef& attr, const AttrList& list) {
@@ -93,9 +92,8 @@ absl::Status CheckList(const AttrDef& attr, const AttrList& list) {
     SLUICE_RETURN_IF_ERROR(CheckString(attr, text));
   }
   if (attr.minimum && static_cast<int64_t>(list.size()) < *attr.minimum) {
-    return InvalidArgument("Length for attr '", attr.name, "' of ",
-                           list.size(), " must be at least minimum ",
-                           *attr.minimum);
+    return InvalidArgument("Length for attr '", attr.name, "' of ", list.size(),
+                           " must be at least minimum ", *attr.minimum);
   }
   return absl::OkStatus();
 }
@@ -146,9 +144,9 @@ absl::Status CheckAttrs(const OpDef& op, std::string_view node,
       continue;
     }
     if (const absl::Status s = CheckAttr(attr, *value); !s.ok()) {
-      return WithMessage(s, StrCat(s.message(), "\n\t for attr '", attr.name,
-                                   "'\n\t; NodeDef: {{node ", node, "}}; ",
-                                   OpSummary(op)));
+      return WithMessage(
+          s, StrCat(s.message(), "\n\t for attr '", attr.name,
+                    "'\n\t; NodeDef: {{node ", node, "}}; ", OpSummary(op)));
     }
   }
   if (!missing.empty()) {
@@ -177,8 +175,8 @@ absl::StatusOr<int64_t> CountOf(const ArgDef& arg, const AttrMap& attrs) {
   if (arg.number_attr.empty()) return 1;
   const int64_t* count = attrs.Find<int64_t>(arg.number_attr);
   if (count == nullptr) {
-    return InvalidArgument("Missing attr '", arg.number_attr,
-                           "' of argument '", arg.name, "'");
+    return InvalidArgument("Missing attr '", arg.number_attr, "' of argument '",
+                           arg.name, "'");
   }
   if (*count < 0 || *count > kMaxArgCount) {
     return InvalidArgument("Attr '", arg.number_attr, "' of argument '",
@@ -201,8 +199,8 @@ absl::Status AppendTypes(const ArgDef& arg, const AttrMap& attrs,
   if (!arg.type_attr.empty()) {
     const DType* value = attrs.Find<DType>(arg.type_attr);
     if (value == nullptr) {
-      return InvalidArgument("Missing attr '", arg.type_attr,
-                             "' of argument '", arg.name, "'");
+      return InvalidArgument("Missing attr '", arg.type_attr, "' of argument '",
+                             arg.name, "'");
     }
     type = *value;
   }

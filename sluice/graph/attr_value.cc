@@ -20,7 +20,8 @@ constexpr size_t kShownBytes = 80;
 constexpr size_t kShownElements = 50;
 
 std::string StringText(const std::string& value) {
-  if (value.size() <= kShownBytes) return StrCat("\"", absl::CEscape(value), "\"");
+  if (value.size() <= kShownBytes)
+    return StrCat("\"", absl::CEscape(value), "\"");
   return StrCat("\"", absl::CEscape(value.substr(0, kShownBytes)), "...\"");
 }
 
@@ -97,11 +98,15 @@ std::string AttrValue::DebugString() const {
     std::string operator()(float v) const { return StrCat(v); }
     std::string operator()(bool v) const { return StrCat(v); }
     std::string operator()(DType v) const { return DTypeEnumName(v); }
-    std::string operator()(const PartialShape& v) const { return v.DebugString(); }
+    std::string operator()(const PartialShape& v) const {
+      return v.DebugString();
+    }
     std::string operator()(const Tensor& v) const { return v.DebugString(); }
     std::string operator()(const FunctionName& v) const { return v.name; }
     std::string operator()(const AttrList& v) const { return ListText(v); }
-    std::string operator()(const AttrPlaceholder& v) const { return StrCat("$", v.name); }
+    std::string operator()(const AttrPlaceholder& v) const {
+      return StrCat("$", v.name);
+    }
   };
   return std::visit(Text(), value_);
 }

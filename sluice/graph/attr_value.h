@@ -50,36 +50,37 @@ struct AttrPlaceholder {
 // A value.
 class AttrValue {
  public:
-  using Variant =
-      std::variant<std::monostate, std::string, int64_t, float, bool, DType,
-                   PartialShape, Tensor, FunctionName, AttrList,
-                   AttrPlaceholder>;
+  using Variant = std::variant<std::monostate, std::string, int64_t, float,
+                               bool, DType, PartialShape, Tensor, FunctionName,
+                               AttrList, AttrPlaceholder>;
 
   AttrValue() = default;
-  AttrValue(std::string v) : value_(std::move(v)) {}       // NOLINT
+  AttrValue(std::string v) : value_(std::move(v)) {}         // NOLINT
   AttrValue(std::string_view v) : value_(std::string(v)) {}  // NOLINT
-  AttrValue(const char* v) : value_(std::string(v)) {}     // NOLINT
-  AttrValue(int64_t v) : value_(v) {}                      // NOLINT
-  AttrValue(int v) : value_(int64_t{v}) {}                 // NOLINT
-  AttrValue(float v) : value_(v) {}                        // NOLINT
-  AttrValue(double v) : value_(static_cast<float>(v)) {}   // NOLINT
-  AttrValue(bool v) : value_(v) {}                         // NOLINT
-  AttrValue(DType v) : value_(v) {}                        // NOLINT
-  AttrValue(PartialShape v) : value_(std::move(v)) {}      // NOLINT
-  AttrValue(const Shape& v) : value_(PartialShape(v)) {}   // NOLINT
-  AttrValue(Tensor v) : value_(std::move(v)) {}            // NOLINT
-  AttrValue(FunctionName v) : value_(std::move(v)) {}      // NOLINT
-  AttrValue(AttrList v) : value_(std::move(v)) {}          // NOLINT
-  AttrValue(AttrPlaceholder v) : value_(std::move(v)) {}   // NOLINT
-  AttrValue(std::vector<std::string> v) { list().strings = std::move(v); }  // NOLINT
-  AttrValue(std::vector<int64_t> v) { list().ints = std::move(v); }    // NOLINT
-  AttrValue(std::vector<float> v) { list().floats = std::move(v); }    // NOLINT
-  AttrValue(std::vector<DType> v) { list().types = std::move(v); }     // NOLINT
-  AttrValue(std::vector<PartialShape> v) { list().shapes = std::move(v); }  // NOLINT
+  AttrValue(const char* v) : value_(std::string(v)) {}       // NOLINT
+  AttrValue(int64_t v) : value_(v) {}                        // NOLINT
+  AttrValue(int v) : value_(int64_t{v}) {}                   // NOLINT
+  AttrValue(float v) : value_(v) {}                          // NOLINT
+  AttrValue(double v) : value_(static_cast<float>(v)) {}     // NOLINT
+  AttrValue(bool v) : value_(v) {}                           // NOLINT
+  AttrValue(DType v) : value_(v) {}                          // NOLINT
+  AttrValue(PartialShape v) : value_(std::move(v)) {}        // NOLINT
+  AttrValue(const Shape& v) : value_(PartialShape(v)) {}     // NOLINT
+  AttrValue(Tensor v) : value_(std::move(v)) {}              // NOLINT
+  AttrValue(FunctionName v) : value_(std::move(v)) {}        // NOLINT
+  AttrValue(AttrList v) : value_(std::move(v)) {}            // NOLINT
+  AttrValue(AttrPlaceholder v) : value_(std::move(v)) {}     // NOLINT
+  AttrValue(std::vector<std::string> v) {
+    list().strings = std::move(v);
+  }                                                                  // NOLINT
+  AttrValue(std::vector<int64_t> v) { list().ints = std::move(v); }  // NOLINT
+  AttrValue(std::vector<float> v) { list().floats = std::move(v); }  // NOLINT
+  AttrValue(std::vector<DType> v) { list().types = std::move(v); }   // NOLINT
+  AttrValue(std::vector<PartialShape> v) {
+    list().shapes = std::move(v);
+  }  // NOLINT
 
-  bool empty() const {
-    return std::holds_alternative<std::monostate>(value_);
-  }
+  bool empty() const { return std::holds_alternative<std::monostate>(value_); }
   // nullptr if the value is of another kind.
   template <typename T>
   const T* get() const {

@@ -23,8 +23,8 @@ void BuildContext::ClearDevices() {
 }
 
 void BuildContext::PushControl(std::vector<Node*> nodes) {
-  controls.push_back(std::make_shared<ControlScope>(
-      ControlScope{std::move(nodes), {}}));
+  controls.push_back(
+      std::make_shared<ControlScope>(ControlScope{std::move(nodes), {}}));
 }
 
 void BuildContext::ClearControl() {
@@ -98,7 +98,8 @@ std::vector<Node*> ControlInputs(const BuildContext& context,
   std::vector<Node*> result = node.control_inputs;
   for (const auto& scope : context.controls) {
     const bool dominated = std::ranges::any_of(
-        node.inputs, [&](const Output& in) { return scope->seen.contains(in.node); });
+        node.inputs,
+        [&](const Output& in) { return scope->seen.contains(in.node); });
     if (dominated) continue;
     for (Node* control : scope->nodes) {
       const bool is_input = std::ranges::any_of(

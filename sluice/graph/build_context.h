@@ -46,7 +46,7 @@ struct BuildContext {
   std::string name_scope;  // Empty, or ends in '/'.
   std::shared_ptr<const DeviceScope> devices;
   std::vector<std::shared_ptr<ControlScope>> controls;
-  std::vector<Node*> colocation;  // Innermost last.
+  std::vector<Node*> colocation;                         // Innermost last.
   std::vector<std::pair<std::string, AttrValue>> attrs;  // Later ones win.
   std::string container;
   // Op type -> name of the gradient to use for it.

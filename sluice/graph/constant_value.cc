@@ -62,8 +62,7 @@ bool MayFold(const Node& node) {
   const std::string& type = node.type();
   if (type.starts_with("Placeholder") || type.starts_with("_")) return false;
   for (int i = 0; i < node.num_outputs(); ++i) {
-    if (IsRef(node.output_type(i)) ||
-        node.output_type(i) == DType::kResource) {
+    if (IsRef(node.output_type(i)) || node.output_type(i) == DType::kResource) {
       return false;
     }
     const int64_t size = node.output_shape(i).NumElements();
@@ -113,7 +112,8 @@ int64_t SizeValue(Output output, Search search) {
   if (std::optional<int64_t> value = ScalarValue(output, search)) return *value;
   const Node& node = *output.node;
   // x_shape[i], as graphs compute batch sizes.
-  if (node.type() == "StridedSlice" && node.attr<int64_t>("shrink_axis_mask") == 1 &&
+  if (node.type() == "StridedSlice" &&
+      node.attr<int64_t>("shrink_axis_mask") == 1 &&
       node.attr<int64_t>("ellipsis_mask") == 0 &&
       node.attr<int64_t>("new_axis_mask") == 0) {
     std::optional<PartialShape> shape = AsShape(node.input(0), search.Deeper());
@@ -155,11 +155,11 @@ std::optional<PartialShape> SliceShape(const Node& node, Search search) {
   const auto clamp = [&](int64_t at) {
     return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
   };
-  const int64_t from =
-      node.attr<int64_t>("begin_mask") & 1 ? 0 : clamp(*begin);
+  const int64_t from = node.attr<int64_t>("begin_mask") & 1 ? 0 : clamp(*begin);
   const int64_t to = node.attr<int64_t>("end_mask") & 1 ? rank : clamp(*end);
   PartialShape part = PartialShape::Scalar();
-  for (int64_t i = from; i < to; ++i) part.AddDim(shape->dim(static_cast<int>(i)));
+  for (int64_t i = from; i < to; ++i)
+    part.AddDim(shape->dim(static_cast<int>(i)));
   return part;
 }
 
@@ -174,11 +174,10 @@ std::optional<PartialShape> AsShape(Output output, Search search) {
     if (value->rank() != 1 || value->size() > kMaxRank) return std::nullopt;
     PartialShape shape = PartialShape::Scalar();
     for (int64_t i = 0; i < value->size(); ++i) {
-      const int64_t dim = value->dtype() == DType::kInt64
-                              ? value->data<int64_t>()[i]
-                          : value->dtype() == DType::kInt32
-                              ? value->data<int32_t>()[i]
-                              : -2;
+      const int64_t dim =
+          value->dtype() == DType::kInt64   ? value->data<int64_t>()[i]
+          : value->dtype() == DType::kInt32 ? value->data<int32_t>()[i]
+                                            : -2;
       if (dim < -1) return std::nullopt;
       shape.AddDim(dim);
     }

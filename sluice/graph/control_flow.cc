@@ -18,8 +18,8 @@ CondContext::CondContext(std::string name, Output pred, Output pivot,
 std::shared_ptr<CondContext> CondContext::Create(
     std::string name, Output pred, Output pivot, int branch,
     std::shared_ptr<ControlFlowContext> outer) {
-  std::shared_ptr<CondContext> context(new CondContext(
-      std::move(name), pred, pivot, branch, std::move(outer)));
+  std::shared_ptr<CondContext> context(
+      new CondContext(std::move(name), pred, pivot, branch, std::move(outer)));
   pivot.node->set_control_flow(context);
   return context;
 }
@@ -44,8 +44,9 @@ absl::StatusOr<Output> CondContext::AddValue(Output value,
   const bool ref = IsRef(TypeOf(seen));
   SLUICE_ASSIGN_OR_RETURN(
       Node * node,
-      BuildNode(value.node->graph(), context,
-                {ref ? "RefSwitch" : "Switch", "Switch", {seen, pred_}, {}, {}}));
+      BuildNode(
+          value.node->graph(), context,
+          {ref ? "RefSwitch" : "Switch", "Switch", {seen, pred_}, {}, {}}));
   node->set_control_flow(shared_from_this());
   const Output inside = node->output(branch_);
   for (ControlFlowContext* c = this; c != nullptr; c = c->outer().get()) {

@@ -38,7 +38,8 @@ bool ConsumeName(std::string_view* text, std::optional<std::string>* name) {
                               (*text)[n] == '_')) {
     ++n;
   }
-  if (n == 0 || !isalpha(static_cast<unsigned char>(text->front()))) return false;
+  if (n == 0 || !isalpha(static_cast<unsigned char>(text->front())))
+    return false;
   *name = std::string(text->substr(0, n));
   text->remove_prefix(n);
   return true;

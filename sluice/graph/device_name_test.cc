@@ -32,8 +32,7 @@ TEST(DeviceName, WritesPartsInCanonicalOrder) {
 TEST(DeviceName, TakesEmptyTextAndStarsForAnything) {
   EXPECT_TRUE(DeviceName::Parse("")->empty());
   EXPECT_TRUE(DeviceName::Parse("/")->empty());
-  EXPECT_TRUE(
-      DeviceName::Parse("/job:*/replica:*/task:*/device:*:*")->empty());
+  EXPECT_TRUE(DeviceName::Parse("/job:*/replica:*/task:*/device:*:*")->empty());
 }
 
 TEST(DeviceName, LetsARepeatedPartReplaceTheEarlierOne) {

@@ -70,7 +70,8 @@ void ExportGraphDef(const Graph& graph, const ExportOptions& options,
       out->set_device(node.assigned_device());
     }
     if (options.add_shapes && node.num_outputs() > 0) {
-      AttrToProto(OutputShapes(node), &(*out->mutable_attr())["_output_shapes"]);
+      AttrToProto(OutputShapes(node),
+                  &(*out->mutable_attr())["_output_shapes"]);
     }
   }
   const GraphVersions& versions = graph.versions();

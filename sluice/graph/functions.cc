@@ -70,10 +70,9 @@ struct FunctionLibrary::State {
                            const std::string& gradient) {
     const auto [it, added] = gradients.try_emplace(function, gradient);
     if (added || it->second == gradient) return absl::OkStatus();
-    return InvalidArgument("Cannot assign gradient function '", gradient,
-                           "' to '", function,
-                           "' because it already has gradient function '",
-                           it->second, "'");
+    return InvalidArgument(
+        "Cannot assign gradient function '", gradient, "' to '", function,
+        "' because it already has gradient function '", it->second, "'");
   }
 
   absl::Status Add(const pb::FunctionDefLibrary& library) {

@@ -27,8 +27,8 @@ class FunctionLibrary {
   FunctionLibrary(const FunctionLibrary& other);
   FunctionLibrary& operator=(const FunctionLibrary& other);
 
-  // Adds all functions and gradients. The same definition again is fine, another
-  // one of the same name is an error; then nothing is added.
+  // Adds all functions and gradients. The same definition again is fine,
+  // another one of the same name is an error; then nothing is added.
   absl::Status Add(const pb::FunctionDefLibrary& library);
   // nullptr if there is none.
   const pb::FunctionDef* Find(std::string_view name) const;

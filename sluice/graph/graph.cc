@@ -22,7 +22,8 @@ bool Node::IsControlFlow() const {
 }
 
 absl::Status Node::RefineOutputShape(int i, const PartialShape& shape) {
-  SLUICE_ASSIGN_OR_RETURN(output_shapes_[i], output_shapes_[i].MergeWith(shape));
+  SLUICE_ASSIGN_OR_RETURN(output_shapes_[i],
+                          output_shapes_[i].MergeWith(shape));
   return absl::OkStatus();
 }
 
@@ -81,8 +82,8 @@ absl::Status SetOrCheck(AttrMap* attrs, const OpDef& op, const ArgDef& arg,
   }
   if (*existing == value) return absl::OkStatus();
   return InvalidArgument("Input '", arg.name, "' of op ", op.name, " has ",
-                         value.DebugString(), " for attr '", name, "', but it is ",
-                         existing->DebugString());
+                         value.DebugString(), " for attr '", name,
+                         "', but it is ", existing->DebugString());
 }
 
 }  // namespace
@@ -124,8 +125,8 @@ absl::Status InferAttrs(const OpDef& op, std::span<const Output> inputs,
                                : rest / unknown_lists;
     }
     if (next + count > inputs.size()) {
-      return InvalidArgument("Op ", op.name, " has too few inputs: ",
-                             inputs.size());
+      return InvalidArgument("Op ", op.name,
+                             " has too few inputs: ", inputs.size());
     }
     if (!arg.type_list_attr.empty()) {
       std::vector<DType> types;
@@ -137,9 +138,8 @@ absl::Status InferAttrs(const OpDef& op, std::span<const Output> inputs,
       }
     } else if (!arg.type_attr.empty()) {
       for (int64_t i = 0; i < count; ++i) {
-        SLUICE_RETURN_IF_ERROR(
-            SetOrCheck(attrs, op, arg, arg.type_attr,
-                       BaseType(TypeOf(inputs[next + i]))));
+        SLUICE_RETURN_IF_ERROR(SetOrCheck(attrs, op, arg, arg.type_attr,
+                                          BaseType(TypeOf(inputs[next + i]))));
       }
     }
     next += count;
@@ -158,11 +158,10 @@ absl::Status CheckEdges(const Graph& graph, const NodeSpec& spec) {
                              spec.name, " is of another graph");
     }
     if (input.index < 0 || input.index >= input.node->num_outputs()) {
-      return InvalidArgument("Node '", spec.name,
-                             "': Connecting to invalid output ", input.index,
-                             " of source node ", input.node->name(),
-                             " which has ", input.node->num_outputs(),
-                             " outputs.");
+      return InvalidArgument(
+          "Node '", spec.name, "': Connecting to invalid output ", input.index,
+          " of source node ", input.node->name(), " which has ",
+          input.node->num_outputs(), " outputs.");
     }
   }
   for (const Node* control : spec.control_inputs) {
@@ -179,21 +178,19 @@ absl::Status CheckInputs(const OpDef& op, const NodeSpec& spec,
   if (spec.inputs.size() != expected.size()) {
     std::vector<std::string> types;
     for (DType type : expected) types.push_back(DTypeName(type));
-    return InvalidArgument("NodeDef expected inputs '",
-                           absl::StrJoin(types, ", "), "' do not match ",
-                           spec.inputs.size(), " inputs specified; ",
-                           OpSummary(op), "; NodeDef: {{node ", spec.name,
-                           "}}");
+    return InvalidArgument(
+        "NodeDef expected inputs '", absl::StrJoin(types, ", "),
+        "' do not match ", spec.inputs.size(), " inputs specified; ",
+        OpSummary(op), "; NodeDef: {{node ", spec.name, "}}");
   }
   for (size_t i = 0; i < expected.size(); ++i) {
     if (!spec.inputs[i]) continue;  // A back edge that comes later.
     const DType got = TypeOf(spec.inputs[i]);
     if (!TypeFits(got, expected[i])) {
-      return InvalidArgument("Input ", i, " of node ", spec.name,
-                             " was passed ", DTypeName(got), " from ",
-                             TensorName(spec.inputs[i]),
-                             " incompatible with expected ",
-                             DTypeName(expected[i]), ".");
+      return InvalidArgument(
+          "Input ", i, " of node ", spec.name, " was passed ", DTypeName(got),
+          " from ", TensorName(spec.inputs[i]), " incompatible with expected ",
+          DTypeName(expected[i]), ".");
     }
   }
   return absl::OkStatus();
@@ -351,9 +348,9 @@ absl::Status Graph::InferShapes(Node* node) {
   if (status.ok()) status = CheckShapes(node->output_shapes_);
   if (status.ok()) return status;
   return WithMessage(
-      status, StrCat(status.message(), " for '", node->name(), "' (op: '",
-                     node->type(), "') with input shapes: ",
-                     InputShapesText(*node), "."));
+      status,
+      StrCat(status.message(), " for '", node->name(), "' (op: '", node->type(),
+             "') with input shapes: ", InputShapesText(*node), "."));
 }
 
 }  // namespace sluice

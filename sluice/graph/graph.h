@@ -121,7 +121,9 @@ class Node {
   std::shared_ptr<ControlFlowContext> control_flow_;
 };
 
-inline DType TypeOf(Output output) { return output.node->output_type(output.index); }
+inline DType TypeOf(Output output) {
+  return output.node->output_type(output.index);
+}
 inline const PartialShape& ShapeOf(Output output) {
   return output.node->output_shape(output.index);
 }

@@ -1,6 +1,6 @@
-// Graphs, nodes, attributes and op definitions as wire messages, both ways. What
-// comes in is checked: bad input gives an error that names the node, and then
-// nothing has been added.
+// Graphs, nodes, attributes and op definitions as wire messages, both ways.
+// What comes in is checked: bad input gives an error that names the node, and
+// then nothing has been added.
 #pragma once
 
 #include <cstdint>

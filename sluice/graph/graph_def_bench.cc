@@ -50,8 +50,8 @@ BENCHMARK(Import)->Arg(1000)->Arg(100000)->Unit(benchmark::kMillisecond);
 
 void Export(benchmark::State& state) {
   Graph graph;
-  const absl::Status status = ImportGraphDef(
-      LargeGraph(static_cast<int>(state.range(0))), {}, &graph);
+  const absl::Status status =
+      ImportGraphDef(LargeGraph(static_cast<int>(state.range(0))), {}, &graph);
   if (!status.ok()) state.SkipWithError(status.ToString().c_str());
   for (auto _ : state) {
     pb::GraphDef def;

@@ -134,7 +134,8 @@ TEST(AttrCodec, KeepsHowManyValuesTheWriterGave) {
 
 TEST(AttrCodec, RefusesBadValues) {
   for (const char* text :
-       {"shape { dim { size: -2 } }", "shape { dim { size: 1 } unknown_rank: true }",
+       {"shape { dim { size: -2 } }",
+        "shape { dim { size: 1 } unknown_rank: true }",
         "shape { dim { size: 4611686018427387904 } dim { size: 4 } }",
         "tensor { dtype: DT_FLOAT tensor_content: 'abc' }", "tensor { }",
         "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1099511627776 } } "
@@ -174,7 +175,9 @@ TEST(Import, TakesNodesInAnyOrderAndKeepsTheOrderOfTheFileWherePossible) {
       node { name: "c" op: "TestGroup" input: "^b" }
       node { name: "x" op: "TestGroup" }
       node { name: "b" op: "TestGroup" }
-      node { name: "y" op: "TestGroup" })", &graph), "OK");
+      node { name: "y" op: "TestGroup" })",
+                   &graph),
+            "OK");
   EXPECT_THAT(NodeNames(graph), ElementsAre("x", "b", "c", "d", "y"));
 }
 
@@ -182,7 +185,8 @@ TEST(Import, DropsRepeatedControlInputs) {
   Graph graph;
   ASSERT_EQ(Import(R"(
       node { name: "a" op: "TestGroup" }
-      node { name: "b" op: "TestGroup" input: "^a" input: "^a" })", &graph),
+      node { name: "b" op: "TestGroup" input: "^a" input: "^a" })",
+                   &graph),
             "OK");
   EXPECT_EQ(graph.FindNode("b")->control_inputs().size(), 1u);
 }
@@ -322,7 +326,9 @@ TEST(Import, LeavesTheGraphAsItWasWhenANodeIsBad) {
       node { name: "bad" op: "TestAdd" input: "c" input: "^a"
              attr { key: "T" value { type: DT_FLOAT } } }
       library { function { signature { name: "F" } } }
-      versions { producer: 5 min_consumer: 7 })", &graph, options), "OK");
+      versions { producer: 5 min_consumer: 7 })",
+                   &graph, options),
+            "OK");
   EXPECT_EQ(ExportText(graph), before);
   EXPECT_EQ(graph.FindNode("a")->out_edges().size(), 2u);
   EXPECT_TRUE(graph.FindNode("b")->out_edges().empty());
@@ -337,7 +343,8 @@ TEST(Import, MergesOutputShapesAndDropsTheAttribute) {
       node { name: "b" op: "TestAdd" input: "a" input: "a"
         attr { key: "T" value { type: DT_FLOAT } }
         attr { key: "_output_shapes"
-               value { list { shape { dim { size: 99 } } } } } })", &graph),
+               value { list { shape { dim { size: 99 } } } } } })",
+                   &graph),
             "OK");
   EXPECT_EQ(graph.FindNode("a")->output_shape(0), PartialShape({2}));
   EXPECT_EQ(graph.FindNode("a")->FindAttr("_output_shapes"), nullptr);
@@ -348,9 +355,9 @@ TEST(Import, MergesOutputShapesAndDropsTheAttribute) {
 TEST(Import, DropsNewerAttributesThatHoldTheirDefault) {
   const auto import = [](const std::string& attr) {
     Graph graph;
-    const std::string result = Import(
-        StrCat("node { name: 'a' op: 'TestGroup' attr { ", attr, " } }"),
-        &graph);
+    const std::string result =
+        Import(StrCat("node { name: 'a' op: 'TestGroup' attr { ", attr, " } }"),
+               &graph);
     if (result == "OK") {
       EXPECT_EQ(graph.node(0)->attrs().size(), 0u) << attr;
     }
@@ -378,12 +385,11 @@ TEST(Import, ConnectsTheBackEdgesOfLoops) {
   const std::string merge =
       StrCat("node { name: 'merge' op: 'Merge' input: 'enter' input: 'next' ",
              attrs, "attr { key: 'N' value { i: 2 } } }");
-  const std::string rest =
-      StrCat("node { name: 'x' op: 'TestSource' } ",
-             "node { name: 'enter' op: 'Enter' input: 'x' ", attrs,
-             "attr { key: 'frame_name' value { s: 'f' } } } ",
-             "node { name: 'next' op: 'NextIteration' input: 'merge' ", attrs,
-             "}");
+  const std::string rest = StrCat(
+      "node { name: 'x' op: 'TestSource' } ",
+      "node { name: 'enter' op: 'Enter' input: 'x' ", attrs,
+      "attr { key: 'frame_name' value { s: 'f' } } } ",
+      "node { name: 'next' op: 'NextIteration' input: 'merge' ", attrs, "}");
   for (const std::string& text : {merge + rest, rest + merge}) {
     Graph graph;
     ASSERT_EQ(Import(text, &graph), "OK");
@@ -400,14 +406,14 @@ TEST(Import, ConnectsTheBackEdgesOfLoops) {
 }
 
 TEST(Import, NamesTheNodesOfOtherCycles) {
-  const std::string add = "op: 'TestAddN' attr { key: 'N' value { i: 1 } } "
-                          "attr { key: 'T' value { type: DT_FLOAT } } } ";
-  EXPECT_EQ(
-      ImportError(StrCat("node { name: 'behind' input: 'a' ", add,
-                         "node { name: 'a' input: 'b' ", add,
-                         "node { name: 'b' input: 'c' ", add,
-                         "node { name: 'c' input: 'a' ", add)),
-      "Invalid argument: 4 nodes in a cycle: c -> b -> a -> c");
+  const std::string add =
+      "op: 'TestAddN' attr { key: 'N' value { i: 1 } } "
+      "attr { key: 'T' value { type: DT_FLOAT } } } ";
+  EXPECT_EQ(ImportError(StrCat("node { name: 'behind' input: 'a' ", add,
+                               "node { name: 'a' input: 'b' ", add,
+                               "node { name: 'b' input: 'c' ", add,
+                               "node { name: 'c' input: 'a' ", add)),
+            "Invalid argument: 4 nodes in a cycle: c -> b -> a -> c");
   EXPECT_EQ(ImportError(StrCat("node { name: 'a' input: 'a' ", add)),
             "Invalid argument: 1 nodes in a cycle: a -> a");
   EXPECT_EQ(ImportError(R"(node { name: "a" op: "TestGroup" input: "^b" }
@@ -460,8 +466,10 @@ TEST(Import, SaysWhatIsWrongWithAGraph) {
        "Invalid argument: Node 'c': Unknown input node 'b:99999999999'"},
       {"node { name: 'b' op: 'TestSource' } "
        "node { name: 'c' op: 'TestTuple' input: 'b' "
-       "  attr { key: 'Ts' value { list { type: DT_FLOAT type: DT_INT32 } } } }",
-       "Invalid argument: NodeDef expected inputs 'float, int32' do not match 1 "
+       "  attr { key: 'Ts' value { list { type: DT_FLOAT type: DT_INT32 } } } "
+       "}",
+       "Invalid argument: NodeDef expected inputs 'float, int32' do not match "
+       "1 "
        "inputs specified; Op<name=TestTuple; "},
       {"node { name: 'b' op: 'TestSource' } "
        "node { name: 'c' op: 'TestTuple' input: 'b' "
@@ -524,7 +532,8 @@ TEST(Import, BoundsTheMemoryOfConstants) {
       node { name: "a" op: "Const"
         attr { key: "dtype" value { type: DT_FLOAT } }
         attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1
-          tensor_shape { dim { size: 1000 } } } } } })", options),
+          tensor_shape { dim { size: 1000 } } } } } })",
+                          options),
               StartsWith("Resource exhausted: Node 'a'"));
 }
 
@@ -544,7 +553,9 @@ TEST(Import, MergesVersions) {
   EXPECT_EQ(graph.versions().producer, 1645);
   ASSERT_EQ(Import(kTwoNodes, &graph), "OK");
   ASSERT_EQ(Import("versions { producer: 20 min_consumer: 12 "
-                   "bad_consumers: 3 }", &graph), "OK");
+                   "bad_consumers: 3 }",
+                   &graph),
+            "OK");
   EXPECT_EQ(graph.versions().producer, 20);
   EXPECT_EQ(graph.versions().min_consumer, 12);
   EXPECT_THAT(graph.versions().bad_consumers, ElementsAre(3));
@@ -586,9 +597,10 @@ TEST(Functions, MayComeTwiceButNotInTwoForms) {
   auto changed = def;
   changed.mutable_function(0)->mutable_signature()->set_is_stateful(true);
   changed.add_function()->mutable_signature()->set_name("Fresh");
-  EXPECT_EQ(StatusText(library.Add(changed)),
-            "Invalid argument: Cannot add function 'Double' because a different "
-            "function with the same name already exists.");
+  EXPECT_EQ(
+      StatusText(library.Add(changed)),
+      "Invalid argument: Cannot add function 'Double' because a different "
+      "function with the same name already exists.");
   EXPECT_EQ(library.Find("Fresh"), nullptr);
   changed = def;
   changed.mutable_gradient(0)->set_gradient_func("Other");
@@ -623,8 +635,9 @@ TEST(Export, WritesInputsDevicesShapesAndVersions) {
   EXPECT_EQ(out.node(0).name(), "group");
   EXPECT_FALSE(out.node(0).attr().contains("_output_shapes"));
   EXPECT_EQ(out.node(1).device(), "/job:ps/replica:0/task:0/device:CPU:0");
-  EXPECT_EQ(out.node(1).attr().at("_output_shapes").list().shape(0).dim(1)
-                .size(), -1);
+  EXPECT_EQ(
+      out.node(1).attr().at("_output_shapes").list().shape(0).dim(1).size(),
+      -1);
   EXPECT_EQ(out.versions().producer(), 134);
 }
 
@@ -637,7 +650,9 @@ TEST(NodeSummary, IsTensorFlowsOneLineForm) {
         attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1 } } }
       }
       node { name: "c" op: "TestAdd" input: "b" input: "b" input: "^b"
-        attr { key: "T" value { type: DT_FLOAT } } })", &graph), "OK");
+        attr { key: "T" value { type: DT_FLOAT } } })",
+                   &graph),
+            "OK");
   EXPECT_EQ(NodeSummary(*graph.FindNode("b")),
             "{{node b}} = Const[dtype=DT_FLOAT, value=Tensor<type: float "
             "shape: [] values: 1>, _device=\"/job:ps\"]()");

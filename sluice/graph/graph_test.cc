@@ -43,8 +43,7 @@ TEST(Graph, GivesNodesIdsNamesAndEdges) {
 
 TEST(Graph, FindsOutputsByName) {
   Graph graph;
-  AddTestNode(graph, "s", "TestSplit", {AddTestSource(graph, "a")},
-              {{"N", 2}});
+  AddTestNode(graph, "s", "TestSplit", {AddTestSource(graph, "a")}, {{"N", 2}});
   EXPECT_EQ(TensorName(*graph.FindOutput("s:1")), "s:1");
   EXPECT_EQ(TensorName(*graph.FindOutput("s")), "s:0");
   EXPECT_THAT(StatusText(graph.FindOutput("s:2").status()),
@@ -117,8 +116,8 @@ TEST(Graph, TruncateUndoesAdditions) {
   const Output a = AddTestSource(graph, "a");
   Node* first = AddTestNode(graph, "first", "TestAdd", {a, a});
   for (int i = 0; i < 3; ++i) {
-    Node* node = AddTestNode(graph, StrCat("n", i), "TestAdd",
-                             {a, first->output(0)});
+    Node* node =
+        AddTestNode(graph, StrCat("n", i), "TestAdd", {a, first->output(0)});
     graph.AddControlEdge(first, node);
   }
   graph.Truncate(2);
@@ -172,9 +171,9 @@ TEST_F(ConstantShape, OfAScalarMayOnlyBeUnknown) {
 }
 
 TEST_F(ConstantShape, RefusesNegativeAndHugeSizes) {
-  EXPECT_THAT(AddError(graph_, "TestFill",
-                       {Const("a", Tensor::Vector<int32_t>({-2}))}),
-              HasSubstr("must be >= -1"));
+  EXPECT_THAT(
+      AddError(graph_, "TestFill", {Const("a", Tensor::Vector<int32_t>({-2}))}),
+      HasSubstr("must be >= -1"));
   const int32_t big = 1 << 30;
   EXPECT_THAT(
       AddError(graph_, "TestFill",

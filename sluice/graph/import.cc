@@ -222,8 +222,8 @@ absl::Status Importer::IndexNames() {
 
 std::string Importer::UniqueName(const std::string& name) const {
   std::string unique = name;
-  for (int i = 1; graph_.FindNode(unique) != nullptr ||
-                  (i > 1 && index_.contains(unique));
+  for (int i = 1;
+       graph_.FindNode(unique) != nullptr || (i > 1 && index_.contains(unique));
        ++i) {
     unique = StrCat(name, "_", i);
   }
@@ -432,8 +432,8 @@ absl::Status Importer::ReadAttrs(int index, AttrMap* attrs,
   for (const auto& [name, proto] : def.attr()) {
     auto value = AttrFromProto(proto);
     if (!value.ok()) {
-      return Annotate(value.status(), StrCat("Node '", def.name(), "': Attr '",
-                                             name, "':"));
+      return Annotate(value.status(),
+                      StrCat("Node '", def.name(), "': Attr '", name, "':"));
     }
     if (name == kOutputShapes) {
       if (const AttrList* list = value->get<AttrList>()) *output_shapes = *list;
@@ -529,9 +529,8 @@ absl::Status Importer::CheckInputMapUsed() const {
     const TensorId id = ParseTensorId(name);
     if (input_map_.at({std::string(id.node), id.output}).used) continue;
     auto it = index_.find(ToAbsl(id.node));
-    if (it != index_.end() &&
-        (skipped_[it->second] ||
-         id.output < nodes_[it->second]->num_outputs())) {
+    if (it != index_.end() && (skipped_[it->second] ||
+                               id.output < nodes_[it->second]->num_outputs())) {
       continue;
     }
     missing.push_back(name);
@@ -578,8 +577,7 @@ absl::Status Importer::FindReturns(ImportResults* results) {
 void Importer::MergeVersions(bool first) {
   const pb::VersionDef& theirs = def_.versions();
   GraphVersions& ours = graph_.versions();
-  const int producer =
-      def_.has_versions() ? theirs.producer() : def_.version();
+  const int producer = def_.has_versions() ? theirs.producer() : def_.version();
   ours.producer = first ? producer : std::min(ours.producer, producer);
   ours.min_consumer = std::max(ours.min_consumer, theirs.min_consumer());
   for (int bad : theirs.bad_consumers()) {

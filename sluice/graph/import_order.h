@@ -8,8 +8,9 @@ namespace sluice {
 
 // Edges between nodes that are known by their index in the file.
 struct ImportEdges {
-  // The sources of node i's edges are sources[begin[i]] … sources[begin[i+1]-1];
-  // -1 is a source outside. Back edges of loops are left out.
+  // The sources of node i's edges are sources[begin[i]] …
+  // sources[begin[i+1]-1]; -1 is a source outside. Back edges of loops are left
+  // out.
   std::vector<int> begin = {0};
   std::vector<int> sources;
 

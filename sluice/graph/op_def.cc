@@ -28,8 +28,8 @@ bool Consume(std::string_view* text, std::string_view word) {
 std::string_view TakeWord(std::string_view* text) {
   const std::string_view rest = Trim(*text);
   size_t n = 0;
-  while (n < rest.size() && (isalnum(static_cast<unsigned char>(rest[n])) ||
-                             rest[n] == '_')) {
+  while (n < rest.size() &&
+         (isalnum(static_cast<unsigned char>(rest[n])) || rest[n] == '_')) {
     ++n;
   }
   *text = rest.substr(n);
@@ -39,16 +39,17 @@ std::string_view TakeWord(std::string_view* text) {
 // The types behind the group words of attr definitions.
 std::vector<DType> TypeGroup(std::string_view word) {
   using enum DType;
-  const std::vector<DType> real = {kFloat, kDouble, kInt32,  kUint8, kInt16,
-                                   kInt8,  kInt64,  kBfloat16, kUint16,
-                                   kHalf,  kUint32, kUint64};
+  const std::vector<DType> real = {kFloat,  kDouble, kInt32,  kUint8,
+                                   kInt16,  kInt8,   kInt64,  kBfloat16,
+                                   kUint16, kHalf,   kUint32, kUint64};
   if (word == "realnumbertype") return real;
   if (word == "numbertype") {
-    return {kFloat,  kDouble, kInt32,    kUint8,  kInt16,      kInt8,
-            kComplex64, kInt64, kQint8,  kQuint8, kQint32,     kBfloat16,
-            kUint16, kComplex128, kHalf, kUint32, kUint64};
+    return {kFloat,     kDouble,     kInt32, kUint8,  kInt16,  kInt8,
+            kComplex64, kInt64,      kQint8, kQuint8, kQint32, kBfloat16,
+            kUint16,    kComplex128, kHalf,  kUint32, kUint64};
   }
-  if (word == "quantizedtype") return {kQint8, kQuint8, kQint32, kQint16, kQuint16};
+  if (word == "quantizedtype")
+    return {kQint8, kQuint8, kQint32, kQint16, kQuint16};
   return {};
 }
 
@@ -68,7 +69,8 @@ absl::StatusOr<std::string_view> TakeBracketed(std::string_view* text,
       return inside;
     }
   }
-  return InvalidArgument("Missing '", std::string(1, close), "' in '", *text, "'");
+  return InvalidArgument("Missing '", std::string(1, close), "' in '", *text,
+                         "'");
 }
 
 std::vector<std::string_view> SplitTopLevel(std::string_view text) {
@@ -227,7 +229,8 @@ absl::StatusOr<AttrValue> ParseScalarValue(std::string_view type,
     SLUICE_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(proto));
     return AttrValue(std::move(tensor));
   }
-  if (type == "func") return AttrValue(FunctionName{std::string(text), nullptr});
+  if (type == "func")
+    return AttrValue(FunctionName{std::string(text), nullptr});
   return InvalidArgument("No defaults of type '", type, "'");
 }
 
@@ -266,7 +269,8 @@ absl::StatusOr<AttrValue> ParseAttrValue(std::string_view type,
                                          std::string_view text) {
   if (!IsListType(type)) return ParseScalarValue(type, text);
   text = Trim(text);
-  if (!Consume(&text, "[")) return InvalidArgument("'", text, "' is not a list");
+  if (!Consume(&text, "["))
+    return InvalidArgument("'", text, "' is not a list");
   SLUICE_ASSIGN_OR_RETURN(std::string_view inside,
                           TakeBracketed(&text, '[', ']'));
   AttrList list;
@@ -287,25 +291,28 @@ absl::StatusOr<AttrDef> ParseAttr(std::string_view text) {
   }
   if (Consume(&text, "list(")) {
     SLUICE_RETURN_IF_ERROR(ParseAttrType(&text, &attr));
-    if (!Consume(&text, ")")) return InvalidArgument("Missing ')' in '", all, "'");
+    if (!Consume(&text, ")"))
+      return InvalidArgument("Missing ')' in '", all, "'");
     attr.type = StrCat("list(", attr.type, ")");
   } else {
     SLUICE_RETURN_IF_ERROR(ParseAttrType(&text, &attr));
   }
   if (Consume(&text, ">=")) {
     std::string_view number = Trim(text);
-    const size_t end = std::min(number.find_first_not_of("-0123456789"),
-                                number.size());
+    const size_t end =
+        std::min(number.find_first_not_of("-0123456789"), number.size());
     SLUICE_ASSIGN_OR_RETURN(attr.minimum,
                             ParseNumber<int64_t>(number.substr(0, end)));
     text = number.substr(end);
   }
   if (Consume(&text, "=")) {
-    SLUICE_ASSIGN_OR_RETURN(attr.default_value, ParseAttrValue(attr.type, text));
+    SLUICE_ASSIGN_OR_RETURN(attr.default_value,
+                            ParseAttrValue(attr.type, text));
     text = "";
   }
   if (!Trim(text).empty()) {
-    return InvalidArgument("Trailing '", text, "' in attr definition '", all, "'");
+    return InvalidArgument("Trailing '", text, "' in attr definition '", all,
+                           "'");
   }
   if (!IsAttrType(attr.type)) {
     return InvalidArgument("Unknown type '", attr.type, "' in '", all, "'");

@@ -25,7 +25,9 @@ struct ArgDef {
   std::string number_attr;
   std::string type_list_attr;
   bool is_ref = false;
-  bool is_list() const { return !number_attr.empty() || !type_list_attr.empty(); }
+  bool is_list() const {
+    return !number_attr.empty() || !type_list_attr.empty();
+  }
   bool operator==(const ArgDef&) const = default;
 };
 

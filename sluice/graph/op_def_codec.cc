@@ -123,7 +123,8 @@ absl::StatusOr<OpDef> OpDefFromProto(const pb::OpDef& proto) {
 void OpDefToProto(const OpDef& def, pb::OpDef* proto) {
   proto->Clear();
   proto->set_name(def.name);
-  for (const ArgDef& arg : def.inputs) ArgDefToProto(arg, proto->add_input_arg());
+  for (const ArgDef& arg : def.inputs)
+    ArgDefToProto(arg, proto->add_input_arg());
   for (const ArgDef& arg : def.outputs) {
     ArgDefToProto(arg, proto->add_output_arg());
   }

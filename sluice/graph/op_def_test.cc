@@ -85,8 +85,8 @@ TEST(ParseAttr, ReadsDefaultsOfEveryKind) {
 TEST(ParseAttr, RefusesWhatItDoesNotUnderstand) {
   for (std::string_view bad :
        {"", "T", "T: nonsense", "T: {float", "T: {flot}", "N: int = x",
-        "N: int >= ", "b: bool = yes", "N: int 3", "T: list(int", "t: tensor = 3",
-        "s: shape = [-2]"}) {
+        "N: int >= ", "b: bool = yes", "N: int 3", "T: list(int",
+        "t: tensor = 3", "s: shape = [-2]"}) {
     EXPECT_FALSE(ParseAttr(bad).ok()) << bad;
   }
 }
@@ -107,9 +107,9 @@ TEST(ArgTypes, SpreadsListsAndMarksRefs) {
                    {"Ts", std::vector<DType>{DType::kString, DType::kBool}}};
   auto types = ArgTypes(op.inputs, attrs);
   ASSERT_TRUE(types.ok()) << types.status();
-  EXPECT_THAT(*types, ElementsAre(DType::kInt32, RefType(DType::kFloat),
-                                  DType::kFloat, DType::kFloat, DType::kString,
-                                  DType::kBool));
+  EXPECT_THAT(*types,
+              ElementsAre(DType::kInt32, RefType(DType::kFloat), DType::kFloat,
+                          DType::kFloat, DType::kString, DType::kBool));
   attrs.Set("N", int64_t{1} << 40);
   EXPECT_THAT(StatusText(ArgTypes(op.inputs, attrs).status()),
               HasSubstr("it must be between 0 and"));
@@ -125,9 +125,10 @@ TEST(CheckAttrs, FillsDefaultsAndKeepsAnnotations) {
 }
 
 TEST(CheckAttrs, SaysWhatIsWrongInTensorFlowsWords) {
-  const OpDef op = MakeOp({"T: {float, int32}", "N: int >= 2 = 2",
-                           "p: {'A', 'B'} = 'A'", "l: list(type) >= 1 = [int32]"},
-                          {"x: N * T"}, {"y: T"});
+  const OpDef op =
+      MakeOp({"T: {float, int32}", "N: int >= 2 = 2", "p: {'A', 'B'} = 'A'",
+              "l: list(type) >= 1 = [int32]"},
+             {"x: N * T"}, {"y: T"});
   const auto check = [&](AttrMap attrs) {
     return StatusText(CheckAttrs(op, "n", &attrs));
   };
@@ -136,14 +137,15 @@ TEST(CheckAttrs, SaysWhatIsWrongInTensorFlowsWords) {
       "attr=T:type,allowed=[DT_FLOAT, DT_INT32]; attr=N:int,default=2,min=2; "
       "attr=p:string,default=\"A\",allowed=[\"A\", \"B\"]; "
       "attr=l:list(type),default=[DT_INT32],min=1>";
-  EXPECT_EQ(check({}), StrCat("Invalid argument: NodeDef missing attr 'T' from ",
-                              summary, "; NodeDef: {{node n}}"));
-  EXPECT_EQ(check({{"T", DType::kFloat}, {"zzz", 1}}),
-            StrCat("Invalid argument: NodeDef mentions attr 'zzz' not in ",
-                   summary,
-                   "; NodeDef: {{node n}}. (Check whether your "
-                   "GraphDef-interpreting binary is up to date with your "
-                   "GraphDef-generating binary.)."));
+  EXPECT_EQ(check({}),
+            StrCat("Invalid argument: NodeDef missing attr 'T' from ", summary,
+                   "; NodeDef: {{node n}}"));
+  EXPECT_EQ(
+      check({{"T", DType::kFloat}, {"zzz", 1}}),
+      StrCat("Invalid argument: NodeDef mentions attr 'zzz' not in ", summary,
+             "; NodeDef: {{node n}}. (Check whether your "
+             "GraphDef-interpreting binary is up to date with your "
+             "GraphDef-generating binary.)."));
   EXPECT_THAT(check({{"T", DType::kString}}),
               StartsWith("Invalid argument: Value for attr 'T' of string is "
                          "not in the list of allowed values: float, int32"));

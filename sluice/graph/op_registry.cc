@@ -65,7 +65,8 @@ void OpRegistry::Add(OpText text) {
   MutexLock lock(state().mu);
   const std::string name = text.name;
   const bool added =
-      state().entries.try_emplace(name, State::Entry{std::move(text), nullptr})
+      state()
+          .entries.try_emplace(name, State::Entry{std::move(text), nullptr})
           .second;
   SLUICE_CHECK(added) << "op " << name << " is registered twice";
 }
@@ -77,8 +78,8 @@ const OpInfo* OpRegistry::Find(std::string_view name) {
   State::Entry& entry = it->second;
   if (entry.parsed == nullptr) {
     auto info = Parse(entry.text);
-    SLUICE_CHECK(info.ok()) << entry.text.name << ": "
-                            << info.status().message();
+    SLUICE_CHECK(info.ok())
+        << entry.text.name << ": " << info.status().message();
     entry.parsed = *std::move(info);
   }
   return entry.parsed.get();

@@ -102,18 +102,42 @@ class OpRegistry {
 class OpBuilder {
  public:
   explicit OpBuilder(const char* name) { text_.name = name; }
-  OpBuilder&& Input(const char* t) && { text_.inputs.push_back(t); return std::move(*this); }
-  OpBuilder&& Output(const char* t) && { text_.outputs.push_back(t); return std::move(*this); }
-  OpBuilder&& Attr(const char* t) && { text_.attrs.push_back(t); return std::move(*this); }
-  OpBuilder&& Stateful() && { text_.info.def.stateful = true; return std::move(*this); }
-  OpBuilder&& Aggregate() && { text_.info.def.aggregate = true; return std::move(*this); }
-  OpBuilder&& Commutative() && { text_.info.def.commutative = true; return std::move(*this); }
+  OpBuilder&& Input(const char* t) && {
+    text_.inputs.push_back(t);
+    return std::move(*this);
+  }
+  OpBuilder&& Output(const char* t) && {
+    text_.outputs.push_back(t);
+    return std::move(*this);
+  }
+  OpBuilder&& Attr(const char* t) && {
+    text_.attrs.push_back(t);
+    return std::move(*this);
+  }
+  OpBuilder&& Stateful() && {
+    text_.info.def.stateful = true;
+    return std::move(*this);
+  }
+  OpBuilder&& Aggregate() && {
+    text_.info.def.aggregate = true;
+    return std::move(*this);
+  }
+  OpBuilder&& Commutative() && {
+    text_.info.def.commutative = true;
+    return std::move(*this);
+  }
   OpBuilder&& AllowsUninitialized() && {
     text_.info.def.allows_uninitialized_input = true;
     return std::move(*this);
   }
-  OpBuilder&& Shape(ShapeFn fn) && { text_.info.shape = fn; return std::move(*this); }
-  OpBuilder&& Gradient(GradientFn fn) && { text_.info.gradient = fn; return std::move(*this); }
+  OpBuilder&& Shape(ShapeFn fn) && {
+    text_.info.shape = fn;
+    return std::move(*this);
+  }
+  OpBuilder&& Gradient(GradientFn fn) && {
+    text_.info.gradient = fn;
+    return std::move(*this);
+  }
   OpBuilder&& SlicesGradient(SlicesGradientFn fn) && {
     text_.info.slices_gradient = fn;
     return std::move(*this);
@@ -136,8 +160,8 @@ struct OpRegistration {
 };
 
 // SLUICE_OP(Name).Input("x: T").Output("y: T").Attr("T: {float}").Shape(…);
-#define SLUICE_OP(NAME)                                                    \
-  [[maybe_unused]] static const ::sluice::OpRegistration SLUICE_CONCAT(    \
+#define SLUICE_OP(NAME)                                                 \
+  [[maybe_unused]] static const ::sluice::OpRegistration SLUICE_CONCAT( \
       sluice_op_, __COUNTER__) = ::sluice::OpBuilder(#NAME)
 
 }  // namespace sluice

@@ -35,8 +35,9 @@ std::string AttrText(const AttrDef& attr) {
 }  // namespace
 
 std::string OpSummary(const OpDef& op) {
-  std::string text = StrCat("Op<name=", op.name, "; signature=",
-                            ArgsText(op.inputs), " -> ", ArgsText(op.outputs));
+  std::string text =
+      StrCat("Op<name=", op.name, "; signature=", ArgsText(op.inputs), " -> ",
+             ArgsText(op.outputs));
   for (const AttrDef& attr : op.attrs) {
     StrAppend(&text, "; attr=", AttrText(attr));
   }

@@ -1,10 +1,11 @@
 // Every op we register has the definition it has in TensorFlow.
+#include "sluice/graph/testing/ops_tsv.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "absl/strings/str_join.h"
-#include "sluice/graph/testing/ops_tsv.h"
 
 namespace sluice {
 namespace {
@@ -102,8 +103,8 @@ std::vector<std::string> Differences(const OpDef& ours,
   }
   const auto flag = [&](std::string_view name, bool is, bool should_be) {
     if (is != should_be) {
-      differences.push_back(StrCat(name, " is ", is, " but should be ",
-                                   should_be));
+      differences.push_back(
+          StrCat(name, " is ", is, " but should be ", should_be));
     }
   };
   flag("stateful", ours.stateful, old.stateful);

@@ -130,24 +130,38 @@ Output Scope::Ints(std::vector<int32_t> values) const {
 
 Tensor ScalarOfType(DType dtype, double value) {
   switch (dtype) {
-    case DType::kFloat: return Tensor::Scalar<float>(static_cast<float>(value));
-    case DType::kDouble: return Tensor::Scalar<double>(value);
-    case DType::kInt32: return Tensor::Scalar<int32_t>(static_cast<int32_t>(value));
-    case DType::kInt64: return Tensor::Scalar<int64_t>(static_cast<int64_t>(value));
-    case DType::kHalf: return Tensor::Scalar<Half>(Half(static_cast<float>(value)));
+    case DType::kFloat:
+      return Tensor::Scalar<float>(static_cast<float>(value));
+    case DType::kDouble:
+      return Tensor::Scalar<double>(value);
+    case DType::kInt32:
+      return Tensor::Scalar<int32_t>(static_cast<int32_t>(value));
+    case DType::kInt64:
+      return Tensor::Scalar<int64_t>(static_cast<int64_t>(value));
+    case DType::kHalf:
+      return Tensor::Scalar<Half>(Half(static_cast<float>(value)));
     case DType::kBfloat16:
       return Tensor::Scalar<BFloat16>(BFloat16(static_cast<float>(value)));
-    case DType::kUint8: return Tensor::Scalar<uint8_t>(static_cast<uint8_t>(value));
-    case DType::kInt8: return Tensor::Scalar<int8_t>(static_cast<int8_t>(value));
-    case DType::kInt16: return Tensor::Scalar<int16_t>(static_cast<int16_t>(value));
-    case DType::kUint16: return Tensor::Scalar<uint16_t>(static_cast<uint16_t>(value));
-    case DType::kUint32: return Tensor::Scalar<uint32_t>(static_cast<uint32_t>(value));
-    case DType::kUint64: return Tensor::Scalar<uint64_t>(static_cast<uint64_t>(value));
-    case DType::kBool: return Tensor::Scalar<bool>(value != 0);
+    case DType::kUint8:
+      return Tensor::Scalar<uint8_t>(static_cast<uint8_t>(value));
+    case DType::kInt8:
+      return Tensor::Scalar<int8_t>(static_cast<int8_t>(value));
+    case DType::kInt16:
+      return Tensor::Scalar<int16_t>(static_cast<int16_t>(value));
+    case DType::kUint16:
+      return Tensor::Scalar<uint16_t>(static_cast<uint16_t>(value));
+    case DType::kUint32:
+      return Tensor::Scalar<uint32_t>(static_cast<uint32_t>(value));
+    case DType::kUint64:
+      return Tensor::Scalar<uint64_t>(static_cast<uint64_t>(value));
+    case DType::kBool:
+      return Tensor::Scalar<bool>(value != 0);
     case DType::kComplex64:
       return Tensor::Scalar<std::complex<float>>(static_cast<float>(value));
-    case DType::kComplex128: return Tensor::Scalar<std::complex<double>>(value);
-    default: return Tensor();
+    case DType::kComplex128:
+      return Tensor::Scalar<std::complex<double>>(value);
+    default:
+      return Tensor();
   }
 }
 

@@ -3,7 +3,8 @@
 // expressions stay readable; Session and status() report it.
 //
 //   Scope root(graph);
-//   Output w = root.NameScope("layer").Add("MatMul", {x, y}, {{"transpose_a", true}});
+//   Output w = root.NameScope("layer").Add("MatMul", {x, y}, {{"transpose_a",
+//   true}});
 #pragma once
 
 #include <memory>

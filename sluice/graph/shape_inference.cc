@@ -35,9 +35,11 @@ absl::StatusOr<PartialShape> ShapeContext::input_as_shape(int i) const {
     };
     if (value->rank() == 0) {
       if (size_at(0) == -1) return PartialShape();
-      return InvalidArgument("Input tensor must be rank 1, or if its rank 0 it "
-                             "must have value -1 (representing an unknown "
-                             "shape).  Saw value: ", size_at(0));
+      return InvalidArgument(
+          "Input tensor must be rank 1, or if its rank 0 it "
+          "must have value -1 (representing an unknown "
+          "shape).  Saw value: ",
+          size_at(0));
     }
     PartialShape result = PartialShape::Scalar();
     for (int64_t j = 0; j < value->size(); ++j) {
@@ -131,7 +133,8 @@ absl::StatusOr<PartialShape> BroadcastShapes(const PartialShape& a,
     } else if (x == y) {
       result.set_dim(i, x);
     } else {
-      return InvalidArgument("Dimensions must be equal, but are ", x, " and ", y);
+      return InvalidArgument("Dimensions must be equal, but are ", x, " and ",
+                             y);
     }
   }
   return result;

@@ -31,8 +31,8 @@ class ShapeContext {
   const HandleShape& input_handle(int i) const;
   // The value of input i if it is known while the graph is built.
   std::optional<Tensor> input_value(int i) const;
-  // Input i, a vector of sizes, as a shape; unknown parts stay unknown. An error
-  // if it cannot be a shape.
+  // Input i, a vector of sizes, as a shape; unknown parts stay unknown. An
+  // error if it cannot be a shape.
   absl::StatusOr<PartialShape> input_as_shape(int i) const;
 
   void set_output(int i, PartialShape shape);
@@ -53,20 +53,19 @@ absl::StatusOr<PartialShape> BroadcastShapes(const PartialShape& a,
                                              const PartialShape& b);
 
 namespace shapes {
-absl::Status Unknown(ShapeContext& c);       // Every output unknown.
+absl::Status Unknown(ShapeContext& c);  // Every output unknown.
 absl::Status NoOutputs(ShapeContext& c);
-absl::Status Scalar(ShapeContext& c);        // Every output a scalar.
-absl::Status SameAsInput(ShapeContext& c);   // Output 0 like input 0.
+absl::Status Scalar(ShapeContext& c);          // Every output a scalar.
+absl::Status SameAsInput(ShapeContext& c);     // Output 0 like input 0.
 absl::Status MergeAllInputs(ShapeContext& c);  // All inputs and output 0 alike.
-absl::Status Broadcast(ShapeContext& c);     // Output 0 = broadcast(0, 1).
-absl::Status FromShapeAttr(ShapeContext& c);  // Output 0 = attr "shape".
+absl::Status Broadcast(ShapeContext& c);       // Output 0 = broadcast(0, 1).
+absl::Status FromShapeAttr(ShapeContext& c);   // Output 0 = attr "shape".
 }  // namespace shapes
 
 // Computes the value of an output whose inputs are all known, if it is cheap
 // and has no side effects. Set once by kernel/, which knows how to run ops.
-using ConstantEvaluator =
-    std::function<std::optional<Tensor>(const Node& node, int output,
-                                        std::span<const Tensor> inputs)>;
+using ConstantEvaluator = std::function<std::optional<Tensor>(
+    const Node& node, int output, std::span<const Tensor> inputs)>;
 void SetConstantEvaluator(ConstantEvaluator evaluator);
 
 // The value of `output` if it does not depend on a run: a Const, or something

@@ -1,6 +1,6 @@
 // Kernel: the code behind a node on a device, and KernelContext: what it sees
-// while it runs. Most kernels are plain functions `absl::Status F(KernelContext&)`
-// (kernel_registry.h); classes keep attributes or state.
+// while it runs. Most kernels are plain functions `absl::Status
+// F(KernelContext&)` (kernel_registry.h); classes keep attributes or state.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ namespace sluice {
 
 class KernelContext;
 
-// A place for a value while a step runs. A *ref* slot holds the variable itself;
-// an *alias* slot stands for the variable's current value, which is read when a
-// consumer runs (DESIGN D3).
+// A place for a value while a step runs. A *ref* slot holds the variable
+// itself; an *alias* slot stands for the variable's current value, which is
+// read when a consumer runs (DESIGN D3).
 struct Slot {
   enum class Kind : uint8_t { kEmpty, kValue, kRef, kAlias, kDead };
 
@@ -82,10 +82,11 @@ class AsyncKernel : public Kernel {
   AsyncKernel* AsAsync() final { return this; }
 };
 
-// A tensor reference or an error; made for SLUICE_ASSIGN_OR_RETURN(Tensor& y, …).
+// A tensor reference or an error; made for SLUICE_ASSIGN_OR_RETURN(Tensor& y,
+// …).
 class OutputResult {
  public:
-  OutputResult(Tensor& tensor) : tensor_(&tensor) {}                // NOLINT
+  OutputResult(Tensor& tensor) : tensor_(&tensor) {}                 // NOLINT
   OutputResult(absl::Status status) : status_(std::move(status)) {}  // NOLINT
   bool ok() const { return tensor_ != nullptr; }
   const absl::Status& status() const { return status_; }
@@ -136,7 +137,9 @@ class KernelContext {
   OutputResult Output(int i, const Shape& shape);
   // Output 0 with the shape of `input`, in that input's memory if nobody else
   // needs it. The kernel must then read element k before it writes it.
-  OutputResult OutputLike(int input) { return OutputFrom({input}, 0, this->input(input).shape()); }
+  OutputResult OutputLike(int input) {
+    return OutputFrom({input}, 0, this->input(input).shape());
+  }
   // As OutputLike for any output and the first of `candidates` that has the
   // right size and type.
   OutputResult OutputFrom(std::initializer_list<int> candidates, int i,

@@ -87,15 +87,14 @@ std::string KernelRegistry::Describe(std::string_view op) const {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    Device& device) {
-  const KernelEntry* entry =
-      KernelRegistry::Global().Find(node, device.type());
+  const KernelEntry* entry = KernelRegistry::Global().Find(node, device.type());
   if (entry == nullptr) {
-    return InvalidArgument(
-        "No OpKernel was registered to support Op '", node.type(),
-        "' used by {{node ", node.name(), "}}with these attrs: [",
-        AttrsText(node), "]\nRegistered devices: [", device.type(),
-        "]\nRegistered kernels:\n",
-        KernelRegistry::Global().Describe(node.type()));
+    return InvalidArgument("No OpKernel was registered to support Op '",
+                           node.type(), "' used by {{node ", node.name(),
+                           "}}with these attrs: [", AttrsText(node),
+                           "]\nRegistered devices: [", device.type(),
+                           "]\nRegistered kernels:\n",
+                           KernelRegistry::Global().Describe(node.type()));
   }
   if (entry->function != nullptr) {
     return std::make_unique<FunctionKernel>(entry->function);

@@ -2,8 +2,9 @@
 //
 //   SLUICE_KERNEL(Neg, kCpu).ForTypes<NumberTypes>("T",
 //       []<typename T>(KernelContext& ctx) { return Neg<T>(ctx); });
-//   SLUICE_KERNEL(NoOp, kCpu).Function([](KernelContext&) { return absl::OkStatus(); });
-//   SLUICE_KERNEL(FIFOQueueV2, kCpu).Class<FifoQueueKernel>();
+//   SLUICE_KERNEL(NoOp, kCpu).Function([](KernelContext&) { return
+//   absl::OkStatus(); }); SLUICE_KERNEL(FIFOQueueV2,
+//   kCpu).Class<FifoQueueKernel>();
 //
 // A class has `static absl::StatusOr<std::unique_ptr<Kernel>> Create(
 // const KernelConstruction&)`.
@@ -39,7 +40,7 @@ struct KernelEntry {
   const char* op = nullptr;
   const char* device = nullptr;
   std::vector<std::pair<const char*, DType>> constraints;
-  KernelFn function = nullptr;      // Exactly one of these two.
+  KernelFn function = nullptr;  // Exactly one of these two.
   KernelFactory factory = nullptr;
   std::vector<const char*> host_memory;  // Arguments that stay in host memory.
 
@@ -53,7 +54,8 @@ class KernelRegistry {
   void Add(KernelEntry entry);
   // The kernel for `node` on a device of this type, or nullptr.
   const KernelEntry* Find(const Node& node, std::string_view device_type) const;
-  // All registrations of an op, for messages: "  device='CPU'; T in [DT_FLOAT]\n".
+  // All registrations of an op, for messages: "  device='CPU'; T in
+  // [DT_FLOAT]\n".
   std::string Describe(std::string_view op) const;
 
  private:

@@ -23,8 +23,8 @@ absl::StatusOr<RendezvousKey> RendezvousKey::Parse(std::string_view key) {
   auto src = DeviceName::Parse(parts[0]);
   auto dst = DeviceName::Parse(parts[2]);
   const std::string& hex = parts[1];
-  const auto [end, error] = std::from_chars(
-      hex.data(), hex.data() + hex.size(), parsed.src_incarnation, 16);
+  const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(),
+                                            parsed.src_incarnation, 16);
   if (!src.ok() || !src->full() || !dst.ok() || !dst->full() ||
       error != std::errc() || end != hex.data() + hex.size()) {
     return InvalidArgument("Invalid  rendezvous key: ", key);

@@ -66,8 +66,8 @@ absl::StatusOr<Resource*> ResourceManager::Find(std::string_view container,
   }
   auto first = state_->resources.lower_bound(
       State::Key(std::string(container), "", typeid(void)));
-  const bool container_exists =
-      first != state_->resources.end() && std::get<0>(first->first) == container;
+  const bool container_exists = first != state_->resources.end() &&
+                                std::get<0>(first->first) == container;
   if (!container_exists) {
     return NotFound("Container ", container,
                     " does not exist. (Could not find resource: ", container,
@@ -84,7 +84,8 @@ Resource* ResourceManager::Insert(std::string_view container,
   {
     MutexLock lock(state_->mu);
     auto [it, added] = state_->resources.try_emplace(
-        State::Key(std::string(ContainerOr(container)), std::string(name), type),
+        State::Key(std::string(ContainerOr(container)), std::string(name),
+                   type),
         resource);
     kept = it->second;
     kept->Ref();

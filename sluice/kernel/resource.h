@@ -86,12 +86,11 @@ class ResourceManager {
   template <typename T>
   absl::StatusOr<RefPtr<T>> Lookup(std::string_view container,
                                    std::string_view name) {
-    SLUICE_ASSIGN_OR_RETURN(Resource * found,
-                            Find(container, name, typeid(T)));
+    SLUICE_ASSIGN_OR_RETURN(Resource * found, Find(container, name, typeid(T)));
     return RefPtr<T>::Take(static_cast<T*>(found));
   }
-  // Calls `create` (under no lock that others wait for) if there is none. If two
-  // callers race, one result is used and the other dropped.
+  // Calls `create` (under no lock that others wait for) if there is none. If
+  // two callers race, one result is used and the other dropped.
   template <typename T>
   absl::StatusOr<RefPtr<T>> LookupOrCreate(
       std::string_view container, std::string_view name,

@@ -35,8 +35,8 @@ absl::StatusOr<std::vector<Tensor>> RunKernel(Kernel& kernel, const Node& node,
 }
 
 Device& ScratchDevice() {
-  static Device* device =
-      new Device(*DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1);
+  static Device* device = new Device(
+      *DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1);
   return *device;
 }
 

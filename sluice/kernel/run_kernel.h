@@ -10,7 +10,8 @@
 
 namespace sluice {
 
-// Runs `kernel` for `node` with value inputs only. Async kernels are waited for.
+// Runs `kernel` for `node` with value inputs only. Async kernels are waited
+// for.
 absl::StatusOr<std::vector<Tensor>> RunKernel(Kernel& kernel, const Node& node,
                                               Device& device,
                                               std::span<const Tensor> inputs);

@@ -131,8 +131,8 @@ TEST(GoldenRpc, NoFieldIsUnknown) {
     ASSERT_NE(message, nullptr) << golden.file << " is no " << golden.type;
     Contents contents;
     Look(*message, contents);
-    EXPECT_FALSE(contents.unknown_fields)
-        << golden.file << "\n" << message->DebugString();
+    EXPECT_FALSE(contents.unknown_fields) << golden.file << "\n"
+                                          << message->DebugString();
   }
 }
 

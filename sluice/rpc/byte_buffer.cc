@@ -130,9 +130,10 @@ grpc::ByteBuffer EncodeRecvTensor(const Tensor& tensor, bool dead,
   tensor.buffer()->Ref();
   grpc::Slice slices[2] = {
       grpc::Slice(head),
-      grpc::Slice(const_cast<void*>(tensor.raw()), tensor.bytes(),
-                  [](void* buffer) { static_cast<Buffer*>(buffer)->Unref(); },
-                  tensor.buffer())};
+      grpc::Slice(
+          const_cast<void*>(tensor.raw()), tensor.bytes(),
+          [](void* buffer) { static_cast<Buffer*>(buffer)->Unref(); },
+          tensor.buffer())};
   return grpc::ByteBuffer(slices, 2);
 }
 
@@ -146,7 +147,8 @@ bool FastDecode(CodedInputStream* in, ReceivedTensor* out) {
     if (tag == kIsDeadTag || tag == kSendStartTag || tag == kRequireAckTag) {
       if (!in->ReadVarint64(&value)) return false;
       if (tag == kIsDeadTag) out->dead = value != 0;
-      if (tag == kSendStartTag) out->send_start_micros = static_cast<int64_t>(value);
+      if (tag == kSendStartTag)
+        out->send_start_micros = static_cast<int64_t>(value);
       if (tag == kRequireAckTag) out->require_ack = value != 0;
       continue;
     }
@@ -173,7 +175,8 @@ bool FastDecode(CodedInputStream* in, ReceivedTensor* out) {
         if (type == DType::kBool) return false;  // Its bytes need checking.
         absl::StatusOr<Tensor> tensor = Tensor::Create(type, *shape);
         if (!tensor.ok() || tensor->bytes() != size) return false;
-        if (!in->ReadRaw(tensor->mutable_raw(), static_cast<int>(size))) return false;
+        if (!in->ReadRaw(tensor->mutable_raw(), static_cast<int>(size)))
+          return false;
         out->tensor = *std::move(tensor);
       } else {
         return false;

@@ -91,8 +91,8 @@ class GrpcChannel : public RpcChannel {
           });
       if (call->token == Cancellation::kNone) call->context.TryCancel();
     }
-    call->reader = Stub().PrepareUnaryCall(&call->context, path, request,
-                                           &ClientQueue());
+    call->reader =
+        Stub().PrepareUnaryCall(&call->context, path, request, &ClientQueue());
     call->reader->StartCall();
     call->reader->Finish(&call->response, &call->status, call.get());
   }
@@ -159,7 +159,8 @@ void CallLater(std::chrono::milliseconds delay,
                absl::AnyInvocable<void()> callback) {
   auto* timer = new Timer;
   timer->callback = std::move(callback);
-  timer->alarm.Set(&ClientQueue(), std::chrono::system_clock::now() + delay, timer);
+  timer->alarm.Set(&ClientQueue(), std::chrono::system_clock::now() + delay,
+                   timer);
 }
 
 std::string WhyUnreachable(const std::string& address,

@@ -81,9 +81,8 @@ void NodeStatsToProto(const NodeStats& node, pb::NodeExecStats* out) {
 
 }  // namespace
 
-void StepStatsToProto(
-    const std::vector<StepStatsCollector::DeviceStats>& stats,
-    pb::StepStats* proto) {
+void StepStatsToProto(const std::vector<StepStatsCollector::DeviceStats>& stats,
+                      pb::StepStats* proto) {
   for (const auto& device : stats) {
     pb::DeviceStepStats* out = proto->add_dev_stats();
     out->set_device(device.device);

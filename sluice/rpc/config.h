@@ -22,9 +22,8 @@ RunOptions RunOptionsFromProto(const pb::RunOptions& proto);
 void RunOptionsToProto(const RunOptions& options, pb::RunOptions* proto);
 
 void RunMetadataToProto(const RunMetadata& metadata, pb::RunMetadata* proto);
-void StepStatsToProto(
-    const std::vector<StepStatsCollector::DeviceStats>& stats,
-    pb::StepStats* proto);
+void StepStatsToProto(const std::vector<StepStatsCollector::DeviceStats>& stats,
+                      pb::StepStats* proto);
 void StepStatsFromProto(const pb::StepStats& proto,
                         StepStatsCollector* collector);
 

@@ -26,7 +26,8 @@ void Answer(const CallPtr& call, const absl::Status& status,
   }
 }
 
-// Adds a client's nodes. A node that is there already came with an earlier call.
+// Adds a client's nodes. A node that is there already came with an earlier
+// call.
 absl::Status AddNodes(const pb::GraphDef& def, Graph* graph) {
   for (const pb::NodeDef& node : def.node()) {
     if (graph->FindNode(node.name()) != nullptr) {
@@ -69,7 +70,8 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     return *table;
   }
 
-  static bool Parse(const CallPtr& call, google::protobuf::MessageLite* request) {
+  static bool Parse(const CallPtr& call,
+                    google::protobuf::MessageLite* request) {
     if (FromByteBuffer(&call->request(), request)) return true;
     call->Fail(InvalidArgument("The bytes sent to ", call->path(),
                                " are no such request"));
@@ -95,20 +97,24 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     });
     master_->CreateSession(
         SessionOptionsFromConfig(request->config()), cancellation,
-        [this, request, call](absl::StatusOr<std::shared_ptr<MasterSession>> session) {
+        [this, request,
+         call](absl::StatusOr<std::shared_ptr<MasterSession>> session) {
           if (!session.ok()) {
             call->Fail(session.status());
             return;
           }
-          absl::Status added = (*session)->Extend(
-              [&](Graph& graph) { return AddNodes(request->graph_def(), &graph); });
+          absl::Status added = (*session)->Extend([&](Graph& graph) {
+            return AddNodes(request->graph_def(), &graph);
+          });
           if (!added.ok()) {
-            master_->CloseSession((*session)->handle(), added, [](absl::Status) {});
+            master_->CloseSession((*session)->handle(), added,
+                                  [](absl::Status) {});
             call->Fail(added);
             return;
           }
           SLUICE_LOG(INFO) << "Start master session " << (*session)->handle()
-                           << " with config: " << request->config().ShortDebugString();
+                           << " with config: "
+                           << request->config().ShortDebugString();
           pb::CreateSessionResponse response;
           response.set_session_handle((*session)->handle());
           response.set_graph_version((*session)->graph_version());
@@ -188,12 +194,14 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     }
     for (pb::NamedTensorProto& feed : *request.mutable_feed()) {
       run->signature.feeds.push_back(feed.name());
-      SLUICE_ASSIGN_OR_RETURN(Tensor value,
-                              TensorFromProto(std::move(*feed.mutable_tensor())));
+      SLUICE_ASSIGN_OR_RETURN(
+          Tensor value, TensorFromProto(std::move(*feed.mutable_tensor())));
       run->feeds.push_back(std::move(value));
     }
-    run->signature.fetches.assign(request.fetch().begin(), request.fetch().end());
-    run->signature.targets.assign(request.target().begin(), request.target().end());
+    run->signature.fetches.assign(request.fetch().begin(),
+                                  request.fetch().end());
+    run->signature.targets.assign(request.target().begin(),
+                                  request.target().end());
     run->fetches.resize(run->signature.fetches.size());
     return absl::OkStatus();
   }
@@ -207,13 +215,14 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
         args.options.trace || args.options.partition_graphs;
     args.metadata = wants_metadata ? &run->metadata : nullptr;
     MasterSession& session = *run->session;
-    const int64_t id = session.Run(std::move(plan), args, [run](absl::Status status) {
-      Finish(*run, status);
-    });
+    const int64_t id =
+        session.Run(std::move(plan), args,
+                    [run](absl::Status status) { Finish(*run, status); });
     // When the answer is out already, this is never called.
     run->call->OnCancel([session = run->session, id] {
-      SLUICE_LOG(INFO) << "Client requested cancellation for RunStep, cancelling "
-                          "worker operations.";
+      SLUICE_LOG(INFO)
+          << "Client requested cancellation for RunStep, cancelling "
+             "worker operations.";
       session->CancelStep(id, Cancelled("RunStep was cancelled by its client"));
     });
   }
@@ -271,7 +280,8 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       call->Reply(ToByteBuffer(response));
       return;
     }
-    master_->ListDevices([this, call](absl::StatusOr<std::vector<DeviceInfo>> devices) {
+    master_->ListDevices([this, call](
+                             absl::StatusOr<std::vector<DeviceInfo>> devices) {
       pb::ListDevicesResponse response;
       if (devices.ok()) {
         for (const DeviceInfo& device : *devices) {

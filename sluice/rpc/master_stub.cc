@@ -46,14 +46,16 @@ class GrpcMasterStub : public MasterStub {
           absl::IsUnavailable(status) &&
           std::string(status.message()).find("failed to connect") !=
               std::string::npos;
-      if (!not_connected || now - begin >= std::chrono::milliseconds(options.wait_ms)) {
+      if (!not_connected ||
+          now - begin >= std::chrono::milliseconds(options.wait_ms)) {
         return absl::IsUnavailable(status)
                    ? Unavailable("The master at ", channel_->address(),
                                  " is not reachable: ",
                                  WhyUnreachable(channel_->address(), status))
                    : status;
       }
-      if (options.cancellation != nullptr && options.cancellation->cancelled()) {
+      if (options.cancellation != nullptr &&
+          options.cancellation->cancelled()) {
         return options.cancellation->status();
       }
       if (deadline && now >= *deadline) {
@@ -109,8 +111,9 @@ absl::StatusOr<std::unique_ptr<MasterStub>> MasterStub::Create(
   if (!target.starts_with(kPrefix)) {
     return InvalidArgument("A target is grpc://host:port, not '", target, "'");
   }
-  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<RpcChannel> channel,
-                          RpcChannel::Create(target.substr(sizeof(kPrefix) - 1)));
+  SLUICE_ASSIGN_OR_RETURN(
+      std::shared_ptr<RpcChannel> channel,
+      RpcChannel::Create(target.substr(sizeof(kPrefix) - 1)));
   return std::make_unique<GrpcMasterStub>(std::move(channel));
 }
 

@@ -66,22 +66,22 @@ class RemoteWorker : public PeerWorker,
     ExportOptions options;
     options.assigned_devices = true;
     ExportGraphDef(*request.graph, options, proto.mutable_graph_def());
-    channel_->Call(
-        paths::kRegisterGraph, ToByteBuffer(proto), {},
-        [self = shared_from_this(), session = request.session_handle,
-         done = std::move(done)](absl::Status status,
-                                 grpc::ByteBuffer buffer) mutable {
-          pb::RegisterGraphResponse response;
-          status = self->Parse(std::move(status), &buffer, &response);
-          if (!status.ok()) {
-            done(status);
-            return;
-          }
-          auto graph = std::make_shared<RemoteGraph>();
-          graph->handle = response.graph_handle();
-          graph->session = session;
-          done(std::shared_ptr<RegisteredGraph>(std::move(graph)));
-        });
+    channel_->Call(paths::kRegisterGraph, ToByteBuffer(proto), {},
+                   [self = shared_from_this(), session = request.session_handle,
+                    done = std::move(done)](absl::Status status,
+                                            grpc::ByteBuffer buffer) mutable {
+                     pb::RegisterGraphResponse response;
+                     status =
+                         self->Parse(std::move(status), &buffer, &response);
+                     if (!status.ok()) {
+                       done(status);
+                       return;
+                     }
+                     auto graph = std::make_shared<RemoteGraph>();
+                     graph->handle = response.graph_handle();
+                     graph->session = session;
+                     done(std::shared_ptr<RegisteredGraph>(std::move(graph)));
+                   });
   }
 
   void RunGraph(const RunGraphRequest& request, Done done) override {
@@ -140,23 +140,23 @@ class RemoteWorker : public PeerWorker,
     request.set_request_id(static_cast<int64_t>(RandomId()));
     RpcChannel::Options options;
     options.cancellation = cancellation;
-    channel_->Call(
-        paths::kRecvTensor, ToByteBuffer(request), options,
-        [self = shared_from_this(), id = request.request_id(),
-         done = std::move(done)](absl::Status status,
-                                 grpc::ByteBuffer buffer) mutable {
-          if (!status.ok()) {
-            done(self->Explain(status));
-            return;
-          }
-          absl::StatusOr<ReceivedTensor> received = DecodeRecvTensor(&buffer);
-          if (!received.ok()) {
-            done(received.status());
-            return;
-          }
-          if (received->require_ack) self->Acknowledge(id);
-          done(Parcel{std::move(received->tensor), received->dead});
-        });
+    channel_->Call(paths::kRecvTensor, ToByteBuffer(request), options,
+                   [self = shared_from_this(), id = request.request_id(),
+                    done = std::move(done)](absl::Status status,
+                                            grpc::ByteBuffer buffer) mutable {
+                     if (!status.ok()) {
+                       done(self->Explain(status));
+                       return;
+                     }
+                     absl::StatusOr<ReceivedTensor> received =
+                         DecodeRecvTensor(&buffer);
+                     if (!received.ok()) {
+                       done(received.status());
+                       return;
+                     }
+                     if (received->require_ack) self->Acknowledge(id);
+                     done(Parcel{std::move(received->tensor), received->dead});
+                   });
   }
 
  private:
@@ -203,9 +203,8 @@ class RemoteWorker : public PeerWorker,
           } else {
             why = WhyUnreachable(self.channel_->address(), status);
           }
-          const bool over =
-              !probe->wait || (probe->cancellation != nullptr &&
-                               probe->cancellation->cancelled());
+          const bool over = !probe->wait || (probe->cancellation != nullptr &&
+                                             probe->cancellation->cancelled());
           if (over) {
             probe->Finish(Unavailable(self.task_, ": ", why));
             return;
@@ -221,9 +220,10 @@ class RemoteWorker : public PeerWorker,
     for (const pb::DeviceAttributes& proto : response.device_attributes()) {
       absl::StatusOr<DeviceInfo> device = DeviceFromProto(proto);
       if (!device.ok() || device->name.TaskName() != task_) {
-        return FailedPrecondition(
-            "the server at ", channel_->address(), " belongs to another cluster: "
-            "it has ", proto.name());
+        return FailedPrecondition("the server at ", channel_->address(),
+                                  " belongs to another cluster: "
+                                  "it has ",
+                                  proto.name());
       }
       // 1.15 also lists devices of a compiler that we do not use.
       if (device->name.type == "CPU" || device->name.type == "GPU") {
@@ -236,9 +236,9 @@ class RemoteWorker : public PeerWorker,
   // Says which task a broken connection leads to.
   absl::Status Explain(const absl::Status& status) const {
     if (!absl::IsUnavailable(status)) return status;
-    return WithMessage(status, StrCat("Lost connection to ", task_, " at ",
-                                      channel_->address(), ": ",
-                                      status.message()));
+    return WithMessage(status,
+                       StrCat("Lost connection to ", task_, " at ",
+                              channel_->address(), ": ", status.message()));
   }
 
   absl::Status Parse(absl::Status status, grpc::ByteBuffer* buffer,

@@ -64,13 +64,15 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         {paths::kRecvTensor, &WorkerService::RecvTensor},
         {paths::kLogging, &WorkerService::Empty<pb::LoggingResponse>},
         {paths::kTracing, &WorkerService::Empty<pb::TracingResponse>},
-        {paths::kMarkRecvFinished, &WorkerService::Empty<pb::MarkRecvFinishedResponse>},
+        {paths::kMarkRecvFinished,
+         &WorkerService::Empty<pb::MarkRecvFinishedResponse>},
     };
     return *table;
   }
 
   // False, and the call is answered, if the request cannot be read.
-  static bool Parse(const CallPtr& call, google::protobuf::MessageLite* request) {
+  static bool Parse(const CallPtr& call,
+                    google::protobuf::MessageLite* request) {
     if (FromByteBuffer(&call->request(), request)) return true;
     call->Fail(InvalidArgument("The bytes sent to ", call->path(),
                                " are no such request"));
@@ -93,11 +95,11 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void CreateWorkerSession(CallPtr call) {
     pb::CreateWorkerSessionRequest request;
     if (!Parse(call, &request)) return;
-    worker_->CreateSession(request.session_handle(),
-                           request.isolate_session_state(),
-                           [call](absl::Status status) {
-                             Answer(call, status, pb::CreateWorkerSessionResponse());
-                           });
+    worker_->CreateSession(
+        request.session_handle(), request.isolate_session_state(),
+        [call](absl::Status status) {
+          Answer(call, status, pb::CreateWorkerSessionResponse());
+        });
   }
 
   void DeleteWorkerSession(CallPtr call) {
@@ -109,9 +111,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         return entry.second->session == request.session_handle();
       });
     }
-    worker_->DeleteSession(request.session_handle(), [call](absl::Status status) {
-      Answer(call, status, pb::DeleteWorkerSessionResponse());
-    });
+    worker_->DeleteSession(
+        request.session_handle(), [call](absl::Status status) {
+          Answer(call, status, pb::DeleteWorkerSessionResponse());
+        });
   }
 
   // Importing and compiling a large graph takes a while.
@@ -147,7 +150,8 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     request.graph = std::move(graph);
     worker_->RegisterGraph(
         std::move(request),
-        [this, served, call](absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
+        [this, served,
+         call](absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
           pb::RegisterGraphResponse response;
           if (graph.ok()) {
             served->graph = *graph;
@@ -168,9 +172,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       found = graphs_.erase(request.graph_handle()) > 0;
     }
     Answer(call,
-           found ? absl::OkStatus()
-                 : Aborted("Graph handle is not found: ", request.graph_handle(),
-                           ". Possibly, this worker just restarted."),
+           found
+               ? absl::OkStatus()
+               : Aborted("Graph handle is not found: ", request.graph_handle(),
+                         ". Possibly, this worker just restarted."),
            pb::DeregisterGraphResponse());
   }
 
@@ -218,9 +223,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     run->feeds.resize(run->graph->feeds.size());
     run->fetches.resize(run->graph->fetches.size());
     for (pb::NamedTensorProto& feed : *request->mutable_send()) {
-      SLUICE_ASSIGN_OR_RETURN(int at, EdgeIndex(feed.name(), run->graph->feeds));
-      SLUICE_ASSIGN_OR_RETURN(run->feeds[at],
-                              TensorFromProto(std::move(*feed.mutable_tensor())));
+      SLUICE_ASSIGN_OR_RETURN(int at,
+                              EdgeIndex(feed.name(), run->graph->feeds));
+      SLUICE_ASSIGN_OR_RETURN(
+          run->feeds[at], TensorFromProto(std::move(*feed.mutable_tensor())));
     }
     for (size_t i = 0; i < run->feeds.size(); ++i) {
       if (!run->feeds[i].initialized()) {
@@ -260,9 +266,8 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     direct.fetches = run->fetches;
     direct.cancellation = &run->cancellation;
     direct.stats = run->traced ? &run->stats : nullptr;
-    worker_->RunGraph(direct, [run](absl::Status status) {
-      Finish(*run, status);
-    });
+    worker_->RunGraph(direct,
+                      [run](absl::Status status) { Finish(*run, status); });
   }
 
   static void Finish(Running& run, const absl::Status& status) {
@@ -298,30 +303,33 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void CleanupAll(CallPtr call) {
     pb::CleanupAllRequest request;
     if (!Parse(call, &request)) return;
-    worker_->CleanupAll({request.container().begin(), request.container().end()},
-                        [call](absl::Status status) {
-                          Answer(call, status, pb::CleanupAllResponse());
-                        });
+    worker_->CleanupAll(
+        {request.container().begin(), request.container().end()},
+        [call](absl::Status status) {
+          Answer(call, status, pb::CleanupAllResponse());
+        });
   }
 
   void RecvTensor(CallPtr call) {
     pb::RecvTensorRequest request;
     if (!Parse(call, &request)) return;
     if (!ids_.Add(request.request_id())) {
-      call->Fail(Aborted("The same RecvTensor (WorkerServiceImpl) request was "
-                         "received twice. ", request.ShortDebugString()));
+      call->Fail(
+          Aborted("The same RecvTensor (WorkerServiceImpl) request was "
+                  "received twice. ",
+                  request.ShortDebugString()));
       return;
     }
     const int64_t start = RealClock().WallMicros();
-    worker_->RecvTensor(request.step_id(), request.rendezvous_key(),
-                        [call, start](absl::StatusOr<Parcel> parcel) {
-                          if (!parcel.ok()) {
-                            call->Fail(parcel.status());
-                            return;
-                          }
-                          call->Reply(EncodeRecvTensor(parcel->tensor,
-                                                       parcel->dead, start));
-                        });
+    worker_->RecvTensor(
+        request.step_id(), request.rendezvous_key(),
+        [call, start](absl::StatusOr<Parcel> parcel) {
+          if (!parcel.ok()) {
+            call->Fail(parcel.status());
+            return;
+          }
+          call->Reply(EncodeRecvTensor(parcel->tensor, parcel->dead, start));
+        });
   }
 
   const std::shared_ptr<Worker> worker_;

@@ -64,7 +64,8 @@ absl::Status AddJson(const nlohmann::json& json, ClusterSpec* spec) {
         if (!address.is_string() || index.empty() ||
             index.find_first_not_of("0123456789") != std::string::npos ||
             index.size() > 9) {
-          return InvalidArgument("Job ", job, " has no usable task '", index, "'");
+          return InvalidArgument("Job ", job, " has no usable task '", index,
+                                 "'");
         }
         spec->AddTask(job, std::stoi(index), address.get<std::string>());
       }
@@ -84,7 +85,8 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
   if (text.starts_with('{')) {
     const nlohmann::json json =
         nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (json.is_discarded()) return InvalidArgument("The cluster is not valid JSON");
+    if (json.is_discarded())
+      return InvalidArgument("The cluster is not valid JSON");
     SLUICE_RETURN_IF_ERROR(AddJson(json, &spec));
     return spec;
   }
@@ -92,7 +94,8 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
   const char* between_jobs = bars ? "," : ";";
   const char* after_name = bars ? "|" : "=";
   const char* between_tasks = bars ? ";" : ",";
-  for (absl::string_view job : absl::StrSplit(ToAbsl(text), between_jobs, absl::SkipWhitespace())) {
+  for (absl::string_view job :
+       absl::StrSplit(ToAbsl(text), between_jobs, absl::SkipWhitespace())) {
     const std::vector<std::string> parts = absl::StrSplit(job, after_name);
     const std::string name(absl::StripAsciiWhitespace(parts[0]));
     if (parts.size() != 2 || name.empty()) {
@@ -100,10 +103,12 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
                              "ps=host:port,host:port;worker=host:port");
     }
     if (spec.HasJob(name)) {
-      return InvalidArgument("Duplicate job ID in cluster specification: ", name);
+      return InvalidArgument("Duplicate job ID in cluster specification: ",
+                             name);
     }
     int index = 0;
-    for (absl::string_view address : absl::StrSplit(parts[1], between_tasks, absl::SkipWhitespace())) {
+    for (absl::string_view address :
+         absl::StrSplit(parts[1], between_tasks, absl::SkipWhitespace())) {
       spec.AddTask(name, index++, std::string(address));
     }
   }
@@ -115,7 +120,8 @@ void ClusterSpec::ToProto(pb::ClusterDef* def) const {
   for (const auto& [name, tasks] : jobs_) {
     pb::JobDef* job = def->add_job();
     job->set_name(name);
-    for (const auto& [index, address] : tasks) (*job->mutable_tasks())[index] = address;
+    for (const auto& [index, address] : tasks)
+      (*job->mutable_tasks())[index] = address;
   }
 }
 

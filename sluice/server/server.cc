@@ -107,9 +107,9 @@ void LogChannels(const ClusterSpec& cluster, const std::string& job, int task,
   for (const auto& [name, tasks] : cluster.tasks()) {
     std::string list;
     for (const auto& [index, address] : tasks) {
-      StrAppend(&list, list.empty() ? "" : ", ", index, " -> ",
-                name == job && index == task ? StrCat("localhost:", port)
-                                             : address);
+      StrAppend(
+          &list, list.empty() ? "" : ", ", index, " -> ",
+          name == job && index == task ? StrCat("localhost:", port) : address);
     }
     SLUICE_LOG(INFO) << "Initialize GrpcChannelCache for job " << name
                      << " -> {" << list << "}";
@@ -134,7 +134,8 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(const pb::ServerDef& def,
                     def.ShortDebugString(),
                     "\nThe available server factories are: [ GRPC_SERVER ]");
   }
-  SLUICE_ASSIGN_OR_RETURN(state->cluster, ClusterSpec::FromProto(def.cluster()));
+  SLUICE_ASSIGN_OR_RETURN(state->cluster,
+                          ClusterSpec::FromProto(def.cluster()));
   const std::string& job = def.job_name();
   for (const std::string& name : state->cluster.jobs()) {
     if (!IsValidJobName(name)) {
@@ -161,7 +162,8 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(const pb::ServerDef& def,
   state->worker = Worker::Create(task, defaults.num_cpus);
   std::map<std::string, std::string> addresses;
   for (const auto& [name, tasks] : state->cluster.tasks()) {
-    for (const auto& [index, peer] : tasks) addresses[TaskName(name, index)] = peer;
+    for (const auto& [index, peer] : tasks)
+      addresses[TaskName(name, index)] = peer;
   }
   SLUICE_ASSIGN_OR_RETURN(state->peers,
                           ClusterWorkers::Create(state->worker, addresses));

@@ -1,7 +1,7 @@
 // Server: one task of a cluster — a worker and a master on one port.
 //
-//   ClusterSpec cluster{{"ps", {"localhost:2222"}}, {"worker", {"localhost:2223"}}};
-//   auto server = Server::Create(cluster, "ps", 0);
+//   ClusterSpec cluster{{"ps", {"localhost:2222"}}, {"worker",
+//   {"localhost:2223"}}}; auto server = Server::Create(cluster, "ps", 0);
 //   (*server)->Join();
 #pragma once
 

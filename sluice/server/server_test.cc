@@ -111,11 +111,12 @@ struct Counter {
   explicit Counter(Graph& graph, const std::string& name = "counter")
       : scope(graph) {
     const Scope ps = scope.Device("/job:ps/task:0");
-    variable = ps.Named(name).Add("VariableV2", {},
-                                  {{"shape", PartialShape::Scalar()},
-                                   {"dtype", DType::kFloat}});
+    variable = ps.Named(name).Add(
+        "VariableV2", {},
+        {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
     init = ps.AddNode("Assign", {variable, ps.Scalar(0.0f)});
-    add = scope.Device("/job:ps/task:0").AddNode("AssignAdd", {variable, ps.Scalar(1.0f)});
+    add = scope.Device("/job:ps/task:0")
+              .AddNode("AssignAdd", {variable, ps.Scalar(1.0f)});
     read = ps.Add("Identity", {variable});
   }
   Scope scope;
@@ -130,9 +131,10 @@ TEST_F(ClusterTest, SessionsShareVariablesByName) {
   auto session_a = Open(worker0_->target(), graph_a);
   auto session_b = Open(Remote(*worker1_), graph_b);
   std::vector<Tensor> out;
-  EXPECT_THAT(session_b->Run({}, {b.read}, {}, &out),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("Attempting to use uninitialized value counter")));
+  EXPECT_THAT(
+      session_b->Run({}, {b.read}, {}, &out),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("Attempting to use uninitialized value counter")));
   SLUICE_ASSERT_OK(session_a->Run({}, {}, {a.init}, nullptr));
   SLUICE_ASSERT_OK(session_a->Run({}, {}, {a.add}, nullptr));
   SLUICE_ASSERT_OK(session_b->Run({}, {}, {b.add}, nullptr));
@@ -145,13 +147,15 @@ TEST_F(ClusterTest, AnErrorNamesItsTask) {
   Graph graph;
   Scope scope(graph);
   const Output x = scope.Add("Placeholder", {}, {{"dtype", DType::kInt32}});
-  const Output bad = scope.Named("bad").Device("/job:ps/task:0").Add("FloorDiv", {x, x});
+  const Output bad =
+      scope.Named("bad").Device("/job:ps/task:0").Add("FloorDiv", {x, x});
   auto session = Open(Remote(*worker0_), graph);
   std::vector<Tensor> out;
-  EXPECT_THAT(session->Run({{x, Tensor::Scalar<int32_t>(0)}}, {bad}, {}, &out),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::AllOf(HasSubstr("From /job:ps/replica:0/task:0:"),
-                                      HasSubstr("{{node bad}}"))));
+  EXPECT_THAT(
+      session->Run({{x, Tensor::Scalar<int32_t>(0)}}, {bad}, {}, &out),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               testing::AllOf(HasSubstr("From /job:ps/replica:0/task:0:"),
+                              HasSubstr("{{node bad}}"))));
 }
 
 TEST_F(ClusterTest, ARestartedTaskIsNoticed) {
@@ -181,7 +185,8 @@ TEST_F(ClusterTest, LosingAPeerInTheMiddleOfAStepEndsIt) {
   Graph graph;
   Scope scope(graph);
   const Scope ps = scope.Device("/job:ps/task:0");
-  const AttrMap types = {{"component_types", std::vector<DType>{DType::kFloat}}};
+  const AttrMap types = {
+      {"component_types", std::vector<DType>{DType::kFloat}}};
   const Output q = ps.Add("FIFOQueueV2", {}, types);
   const Output got = ps.Add("QueueDequeueV2", {q}, types);
   auto session = Open(worker0_->target(), graph);
@@ -200,7 +205,8 @@ TEST_F(ClusterTest, LosingAPeerInTheMiddleOfAStepEndsIt) {
   SLUICE_ASSERT_OK(ps_->Stop());
   runner.join();
   EXPECT_FALSE(status.ok());
-  EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsCancelled(status)) << status;
+  EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsCancelled(status))
+      << status;
 }
 
 TEST_F(ClusterTest, AServerServesOnWhenItsHandleIsDropped) {
@@ -230,7 +236,8 @@ TEST(Server, JoinReturnsAfterStop) {
 TEST(Server, ATakenPortIsNamed) {
   Port taken;
   ASSERT_EQ(listen(taken.fd, 1), 0);
-  auto server = Server::Create(ClusterSpec{{"a", {Local(taken.number)}}}, "a", 0);
+  auto server =
+      Server::Create(ClusterSpec{{"a", {Local(taken.number)}}}, "a", 0);
   EXPECT_THAT(server.status(),
               StatusIs(absl::StatusCode::kUnknown,
                        testing::AllOf(HasSubstr("Could not start gRPC server"),
@@ -238,17 +245,28 @@ TEST(Server, ATakenPortIsNamed) {
 }
 
 TEST(Server, WrongDefinitionsAreErrors) {
-  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:0"}}}, "b", 0).status().message(),
+  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:0"}}}, "b", 0)
+                .status()
+                .message(),
             "Job \"b\" was not defined in cluster");
-  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:0"}}}, "a", 3).status().message(),
+  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:0"}}}, "a", 3)
+                .status()
+                .message(),
             "Task 3 was not defined in job \"a\"");
-  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:port"}}}, "a", 0).status().message(),
+  EXPECT_EQ(Server::Create(ClusterSpec{{"a", {"localhost:port"}}}, "a", 0)
+                .status()
+                .message(),
             "Could not parse port for local server from \"localhost:port\".");
-  EXPECT_THAT(Server::Create(ClusterSpec{{"a", {"localhost:0", "x/y:1"}}}, "a", 0).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("Could not interpret \"x/y:1\" as a host-port pair.")));
-  EXPECT_THAT(Server::Create(ClusterSpec{{"my-job", {"localhost:0"}}}, "my-job", 0).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("my-job")));
+  EXPECT_THAT(
+      Server::Create(ClusterSpec{{"a", {"localhost:0", "x/y:1"}}}, "a", 0)
+          .status(),
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          HasSubstr("Could not interpret \"x/y:1\" as a host-port pair.")));
+  EXPECT_THAT(
+      Server::Create(ClusterSpec{{"my-job", {"localhost:0"}}}, "my-job", 0)
+          .status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("my-job")));
 }
 
 // A session whose cluster has one task that is not there says so and why.
@@ -301,14 +319,20 @@ TEST(ClusterSpec, ReadsEveryForm) {
   const ClusterSpec want{{"ps", {"a:1"}}, {"worker", {"b:2", "c:3"}}};
   EXPECT_EQ(*ClusterSpec::Parse("ps=a:1;worker=b:2,c:3"), want);
   EXPECT_EQ(*ClusterSpec::Parse("ps|a:1,worker|b:2;c:3"), want);
-  EXPECT_EQ(*ClusterSpec::Parse(R"({"ps": ["a:1"], "worker": {"0": "b:2", "1": "c:3"}})"), want);
-  EXPECT_EQ(*ClusterSpec::Parse(R"({"cluster": {"ps": ["a:1"], "worker": ["b: 2", "c:3"]}})"), want);
+  EXPECT_EQ(*ClusterSpec::Parse(
+                R"({"ps": ["a:1"], "worker": {"0": "b:2", "1": "c:3"}})"),
+            want);
+  EXPECT_EQ(*ClusterSpec::Parse(
+                R"({"cluster": {"ps": ["a:1"], "worker": ["b: 2", "c:3"]}})"),
+            want);
   for (const char* bad : {"", "ps", "ps=a:1;ps=b:2", "{", "[1]", R"({"ps": 3})",
                           R"({"ps": {"x": "a:1"}})", R"({"ps": [1]})"}) {
     EXPECT_FALSE(ClusterSpec::Parse(bad).ok()) << bad;
   }
-  EXPECT_EQ(want.TaskAddress("x", 0).status().message(), "No such job in cluster: 'x'");
-  EXPECT_EQ(want.TaskAddress("ps", 4).status().message(), "No task with index 4 in job 'ps'");
+  EXPECT_EQ(want.TaskAddress("x", 0).status().message(),
+            "No such job in cluster: 'x'");
+  EXPECT_EQ(want.TaskAddress("ps", 4).status().message(),
+            "No task with index 4 in job 'ps'");
 }
 
 }  // namespace

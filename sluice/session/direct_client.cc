@@ -1,5 +1,5 @@
-// Sessions whose master lives in this process: nothing is serialised, and a step
-// that has nothing to wait for runs on the caller's thread.
+// Sessions whose master lives in this process: nothing is serialised, and a
+// step that has nothing to wait for runs on the caller's thread.
 #include <chrono>
 
 #include "absl/container/flat_hash_set.h"
@@ -59,7 +59,8 @@ void CopyNewNodes(const Graph& from, Graph* to) {
     const Node& node = *from.node(id);
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Output input = node.input(i);
-      if (input) to->Connect({to->node(input.node->id()), input.index}, to->node(id), i);
+      if (input)
+        to->Connect({to->node(input.node->id()), input.index}, to->node(id), i);
     }
     for (const Node* control : node.control_inputs()) {
       to->AddControlEdge(to->node(control->id()), to->node(id));
@@ -144,10 +145,12 @@ class DirectClient : public SessionClient {
       MutexLock lock(mu_);
       blocked_.insert(id);
     }
-    const int64_t limit = options.timeout_ms > 0 ? options.timeout_ms
-                                                 : options_.operation_timeout_ms;
+    const int64_t limit = options.timeout_ms > 0
+                              ? options.timeout_ms
+                              : options_.operation_timeout_ms;
     if (!wait.waiter.WaitUntil(DeadlineIn(limit))) {
-      session_->CancelStep(id, DeadlineExceeded("Timed out waiting for notification"));
+      session_->CancelStep(
+          id, DeadlineExceeded("Timed out waiting for notification"));
       // The step's tensors are the caller's: wait until nobody uses them.
       wait.waiter.WaitUntil(std::nullopt);
     }

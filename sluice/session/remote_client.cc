@@ -37,8 +37,8 @@ class RemoteClient : public SessionClient {
     options.from_node = sent_;
     ExportGraphDef(graph, options, request.mutable_graph_def());
     pb::ExtendSessionResponse response;
-    SLUICE_RETURN_IF_ERROR(Call(paths::kExtendSession, request, &response, 0,
-                                kReconnectMs));
+    SLUICE_RETURN_IF_ERROR(
+        Call(paths::kExtendSession, request, &response, 0, kReconnectMs));
     version_ = response.new_graph_version();
     sent_ = graph.num_nodes();
     return absl::OkStatus();
@@ -51,10 +51,11 @@ class RemoteClient : public SessionClient {
     pb::ListDevicesRequest request;
     request.set_session_handle(handle_);
     pb::ListDevicesResponse response;
-    SLUICE_RETURN_IF_ERROR(Call(paths::kListDevices, request, &response, 0,
-                                kReconnectMs));
+    SLUICE_RETURN_IF_ERROR(
+        Call(paths::kListDevices, request, &response, 0, kReconnectMs));
     std::vector<DeviceInfo> devices;
-    for (const auto* list : {&response.local_device(), &response.remote_device()}) {
+    for (const auto* list :
+         {&response.local_device(), &response.remote_device()}) {
       for (const pb::DeviceAttributes& proto : *list) {
         SLUICE_ASSIGN_OR_RETURN(DeviceInfo device, DeviceFromProto(proto));
         devices.push_back(std::move(device));
@@ -142,10 +143,9 @@ class RemoteClient : public SessionClient {
     request.set_target(config_.target);
     ExportGraphDef(graph, {}, request.mutable_graph_def());
     pb::CreateSessionResponse response;
-    SLUICE_RETURN_IF_ERROR(
-        Call(paths::kCreateSession, request, &response,
-             config_.options.operation_timeout_ms,
-             config_.options.task_deadline.count()));
+    SLUICE_RETURN_IF_ERROR(Call(paths::kCreateSession, request, &response,
+                                config_.options.operation_timeout_ms,
+                                config_.options.task_deadline.count()));
     handle_ = response.session_handle();
     version_ = response.graph_version();
     sent_ = graph.num_nodes();
@@ -164,7 +164,8 @@ class RemoteClient : public SessionClient {
       if (it == by_name.end()) {
         return Internal("The master sent no value for ", signature.fetches[i]);
       }
-      SLUICE_ASSIGN_OR_RETURN(fetches[i], TensorFromProto(std::move(*it->second)));
+      SLUICE_ASSIGN_OR_RETURN(fetches[i],
+                              TensorFromProto(std::move(*it->second)));
     }
     return absl::OkStatus();
   }
@@ -242,7 +243,8 @@ absl::Status Session::Reset(const std::string& target,
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<MasterStub> stub,
                           MasterStub::Create(target));
   pb::ResetRequest request;
-  for (const std::string& container : containers) request.add_container(container);
+  for (const std::string& container : containers)
+    request.add_container(container);
   pb::ResetResponse response;
   MasterStub::Options call;
   call.timeout_ms = options.operation_timeout_ms;

@@ -59,8 +59,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
   state->config = config;
   state->graph = &graph;
   if (config.target.empty()) {
-    state->client =
-        MakeDirectClient(MakePrivateMaster(config.options), config);
+    state->client = MakeDirectClient(MakePrivateMaster(config.options), config);
   } else if (auto local = FindLocalMaster(config.target)) {
     state->client = MakeDirectClient(std::move(local), config);
   } else if (config.target.starts_with(kGrpcPrefix)) {
@@ -68,8 +67,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
   } else {
     return NotFound(
         "No session factory registered for the given session options: {target: "
-        "\"", config.target,
-        "\" config: } Registered factories are {DIRECT_SESSION, GRPC_SESSION}.");
+        "\"",
+        config.target,
+        "\" config: } Registered factories are {DIRECT_SESSION, "
+        "GRPC_SESSION}.");
   }
   return std::unique_ptr<Session>(new Session(std::move(state)));
 }
@@ -77,7 +78,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
 absl::StatusOr<std::shared_ptr<PreparedStep>> Session::Prepare(
     const StepSignature& signature) {
   MutexLock lock(state_->mu);
-  if (state_->closed) return FailedPrecondition("Attempted to use a closed Session.");
+  if (state_->closed)
+    return FailedPrecondition("Attempted to use a closed Session.");
   SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
   return state_->client->Prepare(signature);
 }

@@ -38,13 +38,13 @@ class PreparedStep {
   // Feeds and fetches in the order of the signature. `fetches` has one element
   // per fetch. `metadata` may be null.
   virtual absl::Status Run(std::span<const Tensor> feeds,
-                           std::span<Tensor> fetches,
-                           const RunOptions& options,
+                           std::span<Tensor> fetches, const RunOptions& options,
                            RunMetadata* metadata) = 0;
 };
 
 // Thread-safe: many threads may run steps at once. The graph may grow between
-// runs; whoever grows it while others run must lock (the Python front end does).
+// runs; whoever grows it while others run must lock (the Python front end
+// does).
 class Session {
  public:
   using Feed = std::pair<Output, Tensor>;

@@ -71,13 +71,15 @@ TEST_F(SessionTest, AChainOfAThousandKernelsRunsAThousandKernels) {
 
 TEST_F(SessionTest, VariablesKeepTheirValueBetweenSteps) {
   const Output v = scope_.Named("v").Add(
-      "VariableV2", {}, {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
+      "VariableV2", {},
+      {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
   Node* init = scope_.AddNode("Assign", {v, scope_.Scalar(10.0f)});
   const Output read = scope_.Add("Identity", {v});
   Node* add = scope_.AddNode("AssignAdd", {v, scope_.Scalar(1.0f)});
   Run({}, {read});
-  EXPECT_THAT(status_, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                HasSubstr("Attempting to use uninitialized value v")));
+  EXPECT_THAT(status_,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("Attempting to use uninitialized value v")));
   Run({}, {}, {init});
   EXPECT_EQ(Scalar({}, read), 10.0f);
   for (int i = 0; i < 3; ++i) Run({}, {}, {add});
@@ -86,12 +88,14 @@ TEST_F(SessionTest, VariablesKeepTheirValueBetweenSteps) {
 
 TEST_F(SessionTest, AReadThroughIdentitySeesAnUpdateThatItIsOrderedAfter) {
   const Output v = scope_.Named("v").Add(
-      "VariableV2", {}, {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
+      "VariableV2", {},
+      {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
   Node* init = scope_.AddNode("Assign", {v, scope_.Scalar(1.0f)});
   // The identity runs before the update; its consumer after. With TensorFlow
   // the consumer sees the new value, and synchronous training needs that.
   const Output alias = scope_.Add("Identity", {v});
-  Node* add = scope_.Control({alias}).AddNode("AssignAdd", {v, scope_.Scalar(1.0f)});
+  Node* add =
+      scope_.Control({alias}).AddNode("AssignAdd", {v, scope_.Scalar(1.0f)});
   const Output later = scope_.Control({add}).Add("Mul", {alias, alias});
   Run({}, {}, {init});
   EXPECT_EQ(Scalar({}, later), 4.0f);
@@ -142,29 +146,37 @@ TEST_F(SessionTest, ALoopRunsUntilItsConditionIsFalse) {
   for (int parallel : {1, 10}) {
     Graph graph;
     Scope scope(graph);
-    const Output limit = Placeholder(scope, DType::kFloat, PartialShape::Scalar());
+    const Output limit =
+        Placeholder(scope, DType::kFloat, PartialShape::Scalar());
     const Output exit = CountingLoop(scope, scope.Scalar(0.0f), limit,
                                      scope.Scalar(1.0f), parallel);
     ASSERT_TRUE(scope.ok()) << scope.status();
     auto session = *Session::Create({}, graph);
     std::vector<Tensor> out;
-    SLUICE_ASSERT_OK(session->Run({{limit, Tensor::Scalar(10000.0f)}}, {exit}, {}, &out));
+    SLUICE_ASSERT_OK(
+        session->Run({{limit, Tensor::Scalar(10000.0f)}}, {exit}, {}, &out));
     EXPECT_EQ(out[0].scalar<float>(), 10000.0f);
-    SLUICE_ASSERT_OK(session->Run({{limit, Tensor::Scalar(-1.0f)}}, {exit}, {}, &out));
+    SLUICE_ASSERT_OK(
+        session->Run({{limit, Tensor::Scalar(-1.0f)}}, {exit}, {}, &out));
     EXPECT_EQ(out[0].scalar<float>(), 0.0f);
   }
 }
 
 TEST_F(SessionTest, AFailingNodeIsNamed) {
-  const Output x = Placeholder(scope_.Named("x"), DType::kInt32, PartialShape::Scalar());
-  const Output zero = Placeholder(scope_, DType::kInt32, PartialShape::Scalar());
+  const Output x =
+      Placeholder(scope_.Named("x"), DType::kInt32, PartialShape::Scalar());
+  const Output zero =
+      Placeholder(scope_, DType::kInt32, PartialShape::Scalar());
   const Output bad = scope_.Named("bad").Add("FloorDiv", {x, zero});
-  Run({{x, Tensor::Scalar<int32_t>(1)}, {zero, Tensor::Scalar<int32_t>(0)}}, {bad});
+  Run({{x, Tensor::Scalar<int32_t>(1)}, {zero, Tensor::Scalar<int32_t>(0)}},
+      {bad});
   EXPECT_THAT(status_, StatusIs(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("[[{{node bad}}]]")));
   Run({{zero, Tensor::Scalar<int32_t>(1)}}, {bad});
-  EXPECT_THAT(status_, StatusIs(absl::StatusCode::kInvalidArgument,
-                                HasSubstr("You must feed a value for placeholder tensor 'x'")));
+  EXPECT_THAT(
+      status_,
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("You must feed a value for placeholder tensor 'x'")));
 }
 
 TEST_F(SessionTest, WrongNamesAndEmptyRequestsAreErrors) {
@@ -191,7 +203,8 @@ TEST_F(SessionTest, ManyThreadsRunStepsAtOnce) {
       for (int i = 0; i < 500; ++i) {
         const float value = static_cast<float>(t * 1000 + i);
         std::vector<Tensor> out;
-        const absl::Status s = session_->Run({{x, Tensor::Scalar(value)}}, {y}, {}, &out);
+        const absl::Status s =
+            session_->Run({{x, Tensor::Scalar(value)}}, {y}, {}, &out);
         if (!s.ok() || out[0].scalar<float>() != value * value) ++wrong;
       }
     });
@@ -201,11 +214,13 @@ TEST_F(SessionTest, ManyThreadsRunStepsAtOnce) {
 }
 
 TEST_F(SessionTest, ADequeueThatWaitsEndsWithItsTimeoutAndTheSessionGoesOn) {
-  const Output q = scope_.Add("FIFOQueueV2", {},
-                              {{"component_types", std::vector<DType>{DType::kFloat}},
-                               {"capacity", 10}});
-  const Output got = scope_.Add("QueueDequeueV2", {q},
-                                {{"component_types", std::vector<DType>{DType::kFloat}}});
+  const Output q =
+      scope_.Add("FIFOQueueV2", {},
+                 {{"component_types", std::vector<DType>{DType::kFloat}},
+                  {"capacity", 10}});
+  const Output got =
+      scope_.Add("QueueDequeueV2", {q},
+                 {{"component_types", std::vector<DType>{DType::kFloat}}});
   Node* put = scope_.AddNode("QueueEnqueueV2", {q, scope_.Scalar(7.0f)});
   session_ = *Session::Create({}, graph_);
   RunOptions options;
@@ -219,10 +234,12 @@ TEST_F(SessionTest, ADequeueThatWaitsEndsWithItsTimeoutAndTheSessionGoesOn) {
 }
 
 TEST_F(SessionTest, CloseCancelsAStepThatWaits) {
-  const Output q = scope_.Add("FIFOQueueV2", {},
-                              {{"component_types", std::vector<DType>{DType::kFloat}}});
-  const Output got = scope_.Add("QueueDequeueV2", {q},
-                                {{"component_types", std::vector<DType>{DType::kFloat}}});
+  const Output q =
+      scope_.Add("FIFOQueueV2", {},
+                 {{"component_types", std::vector<DType>{DType::kFloat}}});
+  const Output got =
+      scope_.Add("QueueDequeueV2", {q},
+                 {{"component_types", std::vector<DType>{DType::kFloat}}});
   const Output one = scope_.Scalar(1.0f);
   EXPECT_EQ(Scalar({}, one), 1.0f);
   absl::Status waited;
@@ -246,20 +263,24 @@ TEST_F(SessionTest, MetadataListsTheNodesOfATracedStep) {
   options.trace = true;
   RunMetadata metadata;
   std::vector<Tensor> out;
-  SLUICE_ASSERT_OK(session_->Run({{x, Tensor::Scalar(1.0f)}}, {y}, {}, options, &out, &metadata));
+  SLUICE_ASSERT_OK(session_->Run({{x, Tensor::Scalar(1.0f)}}, {y}, {}, options,
+                                 &out, &metadata));
   ASSERT_EQ(metadata.step_stats.size(), 1u);
   bool found = false;
-  for (const NodeStats& node : metadata.step_stats[0].nodes) found |= node.node == "y";
+  for (const NodeStats& node : metadata.step_stats[0].nodes)
+    found |= node.node == "y";
   EXPECT_TRUE(found);
 }
 
 TEST_F(SessionTest, ADeviceThatIsNotThereIsNamedOnlyByStepsThatNeedIt) {
   const Output fine = scope_.Scalar(1.0f);
-  const Output gpu = scope_.Named("far").Device("/device:GPU:0").Add("Neg", {fine});
+  const Output gpu =
+      scope_.Named("far").Device("/device:GPU:0").Add("Neg", {fine});
   EXPECT_EQ(Scalar({}, fine), 1.0f);
   Run({}, {gpu});
-  EXPECT_THAT(status_, StatusIs(absl::StatusCode::kInvalidArgument,
-                                HasSubstr("available devices are [ /job:localhost")));
+  EXPECT_THAT(status_,
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("available devices are [ /job:localhost")));
   SessionConfig soft;
   soft.options.allow_soft_placement = true;
   auto session = *Session::Create(soft, graph_);

@@ -147,7 +147,8 @@ struct BufferPool {
 
   void GiveShared(Buffer* buffer) {
     const int64_t block = static_cast<int64_t>(ClassBytes(buffer->size_class_));
-    if (bytes_pooled.load(std::memory_order_relaxed) + block > kMaxPooledBytes) {
+    if (bytes_pooled.load(std::memory_order_relaxed) + block >
+        kMaxPooledBytes) {
       std::free(buffer);
       return;
     }

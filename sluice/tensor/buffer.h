@@ -61,7 +61,7 @@ class Buffer {
   size_t size_ = 0;
   void (*release_)(Buffer*) = nullptr;
   Destroy destroy_ = nullptr;
-  void* owner_ = nullptr;  // A view's parent, a borrowed buffer's callback.
+  void* owner_ = nullptr;   // A view's parent, a borrowed buffer's callback.
   Buffer* next_ = nullptr;  // Link while in the pool.
 };
 static_assert(sizeof(Buffer) <= kBufferAlignment);

@@ -11,12 +11,12 @@ struct TypeFacts {
 };
 
 constexpr std::array<TypeFacts, 24> kFacts = {{
-    {"invalid", 0}, {"float", 4},    {"double", 8},   {"int32", 4},
-    {"uint8", 1},   {"int16", 2},    {"int8", 1},     {"string", 0},
-    {"complex64", 8}, {"int64", 8},  {"bool", 1},     {"qint8", 1},
-    {"quint8", 1},  {"qint32", 4},   {"bfloat16", 2}, {"qint16", 2},
-    {"quint16", 2}, {"uint16", 2},   {"complex128", 16}, {"half", 2},
-    {"resource", 0}, {"variant", 0}, {"uint32", 4},   {"uint64", 8},
+    {"invalid", 0},   {"float", 4},   {"double", 8},      {"int32", 4},
+    {"uint8", 1},     {"int16", 2},   {"int8", 1},        {"string", 0},
+    {"complex64", 8}, {"int64", 8},   {"bool", 1},        {"qint8", 1},
+    {"quint8", 1},    {"qint32", 4},  {"bfloat16", 2},    {"qint16", 2},
+    {"quint16", 2},   {"uint16", 2},  {"complex128", 16}, {"half", 2},
+    {"resource", 0},  {"variant", 0}, {"uint32", 4},      {"uint64", 8},
 }};
 
 }  // namespace

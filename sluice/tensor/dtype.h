@@ -89,13 +89,13 @@ struct DTypeOf;
   X(kUint32, uint32_t)                 \
   X(kUint64, uint64_t)
 
-#define SLUICE_DECLARE_TYPE(name, cpp)        \
-  template <>                                 \
-  struct CppTypeOf<DType::name> {             \
-    using type = cpp;                         \
-  };                                          \
-  template <>                                 \
-  struct DTypeOf<cpp> {                       \
+#define SLUICE_DECLARE_TYPE(name, cpp)          \
+  template <>                                   \
+  struct CppTypeOf<DType::name> {               \
+    using type = cpp;                           \
+  };                                            \
+  template <>                                   \
+  struct DTypeOf<cpp> {                         \
     static constexpr DType value = DType::name; \
   };
 SLUICE_FOR_EACH_STORED_TYPE(SLUICE_DECLARE_TYPE)

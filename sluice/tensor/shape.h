@@ -77,7 +77,9 @@ class PartialShape {
       : known_rank_(true), dims_(dims.begin(), dims.end()) {}
   PartialShape(const Shape& shape)  // NOLINT: every Shape is one.
       : PartialShape(shape.dims()) {}
-  static PartialShape Scalar() { return PartialShape(std::initializer_list<int64_t>{}); }
+  static PartialShape Scalar() {
+    return PartialShape(std::initializer_list<int64_t>{});
+  }
   static PartialShape UnknownOfRank(int rank);
   // As Shape::Create, but -1 is allowed.
   static absl::StatusOr<PartialShape> Create(std::span<const int64_t> dims);

@@ -60,8 +60,7 @@ absl::StatusOr<Tensor> Tensor::Create(DType dtype, const Shape& shape) {
                          " cannot be stored");
   }
   return ResourceExhausted("OOM when allocating tensor with shape",
-                           shape.DebugString(), " and type ",
-                           DTypeName(dtype));
+                           shape.DebugString(), " and type ", DTypeName(dtype));
 }
 
 absl::StatusOr<Tensor> Tensor::Zeros(DType dtype, const Shape& shape) {
@@ -104,7 +103,8 @@ Tensor Tensor::Clone() const {
   Tensor copy(dtype_, shape_);
   if (!copy.initialized()) return copy;
   if (dtype_ == DType::kString) {
-    std::ranges::copy(data<std::string>(), copy.mutable_data<std::string>().begin());
+    std::ranges::copy(data<std::string>(),
+                      copy.mutable_data<std::string>().begin());
   } else if (dtype_ == DType::kResource) {
     std::ranges::copy(data<ResourceHandle>(),
                       copy.mutable_data<ResourceHandle>().begin());
@@ -143,12 +143,12 @@ std::string Tensor::DebugString(int max_values) const {
       << " shape: " << shape_.DebugString() << " values:";
   const int64_t shown = std::min<int64_t>(size(), max_values);
   switch (dtype_) {
-#define SLUICE_PRINT(name, cpp)                       \
-  case DType::name:                                   \
-    for (int64_t i = 0; i < shown; ++i) {             \
-      out << ' ';                                     \
-      Print(out, data<cpp>()[i]);                     \
-    }                                                 \
+#define SLUICE_PRINT(name, cpp)           \
+  case DType::name:                       \
+    for (int64_t i = 0; i < shown; ++i) { \
+      out << ' ';                         \
+      Print(out, data<cpp>()[i]);         \
+    }                                     \
     break;
     SLUICE_FOR_EACH_STORED_TYPE(SLUICE_PRINT)
 #undef SLUICE_PRINT

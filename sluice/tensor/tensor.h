@@ -130,7 +130,9 @@ class Tensor {
   Tensor Clone() const;
   // This tensor, or a clone if it is over memory that is only borrowed. What
   // outlives a step keeps only this.
-  Tensor Owned() const { return buffer_ && buffer_->borrowed() ? Clone() : *this; }
+  Tensor Owned() const {
+    return buffer_ && buffer_->borrowed() ? Clone() : *this;
+  }
 
   // "Tensor<type: float shape: [2,2] values: 1 2 3...>", for messages.
   std::string DebugString(int max_values = 3) const;

@@ -12,8 +12,8 @@ struct RunOptions {
   int chiefs = 0;
   int evaluators = 0;
   bool soft_placement = false;
-  std::string python;         // Empty: the one the build was made with.
-  std::string wire = "both";  // flags, env, both or none.
+  std::string python;                // Empty: the one the build was made with.
+  std::string wire = "both";         // flags, env, both or none.
   std::vector<std::string> command;  // Program and its arguments.
 };
 // Runs a program: alone, or as one process per task of a local cluster.

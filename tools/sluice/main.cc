@@ -9,12 +9,14 @@ int main(int argc, char** argv) {
 
   RunOptions run;
   CLI::App* run_command = app.add_subcommand(
-      "run", "Run a TensorFlow 1 script (or any program), alone or as a local "
-             "cluster");
+      "run",
+      "Run a TensorFlow 1 script (or any program), alone or as a local "
+      "cluster");
   run_command->add_option("--ps", run.ps, "Number of parameter servers");
   run_command->add_option("--workers", run.workers, "Number of workers");
   run_command->add_option("--chief", run.chiefs, "Number of chiefs (0 or 1)");
-  run_command->add_option("--evaluator", run.evaluators, "Number of evaluators");
+  run_command->add_option("--evaluator", run.evaluators,
+                          "Number of evaluators");
   run_command->add_flag("--soft-placement", run.soft_placement,
                         "Use the CPU where a program asks for a device that is "
                         "not there");

@@ -186,11 +186,12 @@ class Runner {
       }
       child.running = false;
       ReadFrom(&child);
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status)
-                                         : 128 + WTERMSIG(status);
+      const int code =
+          WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       if (code == 0 || ending_) continue;
-      std::fprintf(stderr, "sluice run: %s ended with status %d; ending the "
-                           "others\n",
+      std::fprintf(stderr,
+                   "sluice run: %s ended with status %d; ending the "
+                   "others\n",
                    Name(*child.task).c_str(), code);
       if (status_ == 0) status_ = code;
       EndAll(SIGTERM);

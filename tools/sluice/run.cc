@@ -21,7 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // build/, or the prefix of an installation.
-fs::path Root() { return fs::read_symlink("/proc/self/exe").parent_path().parent_path(); }
+fs::path Root() {
+  return fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+}
 
 std::string Interpreter(const RunOptions& options) {
   if (!options.python.empty()) return options.python;
@@ -86,7 +88,8 @@ struct Job {
 
 std::string Joined(const std::vector<std::string>& items) {
   std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
+  for (const std::string& item : items)
+    text += (text.empty() ? "" : ",") + item;
   return text;
 }
 
@@ -99,7 +102,8 @@ std::string TfConfig(const std::vector<Job>& jobs, const std::string& job,
     for (const std::string& address : j.addresses) {
       list += (list.empty() ? "\"" : ", \"") + address + "\"";
     }
-    cluster += (cluster.empty() ? "\"" : ", \"") + j.name + "\": [" + list + "]";
+    cluster +=
+        (cluster.empty() ? "\"" : ", \"") + j.name + "\": [" + list + "]";
   }
   return "{\"cluster\": {" + cluster + "}, \"task\": {\"type\": \"" + job +
          "\", \"index\": " + std::to_string(index) + "}}";
@@ -116,7 +120,8 @@ void AddFlags(const std::string& script, const std::vector<Job>& jobs,
   };
   for (const Job& j : jobs) {
     const std::string flag = j.name + "_hosts";
-    if (declares(flag)) command->push_back("--" + flag + "=" + Joined(j.addresses));
+    if (declares(flag))
+      command->push_back("--" + flag + "=" + Joined(j.addresses));
   }
   if (declares("job_name")) command->push_back("--job_name=" + job);
   if (declares("task_index")) {
@@ -130,10 +135,12 @@ int RunAlone(const RunOptions& options) {
   }
   const std::vector<std::string> command = Command(options);
   std::vector<char*> argv;
-  for (const std::string& arg : command) argv.push_back(const_cast<char*>(arg.c_str()));
+  for (const std::string& arg : command)
+    argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  std::fprintf(stderr, "sluice run: cannot run %s: %s\n", argv[0], strerror(errno));
+  std::fprintf(stderr, "sluice run: cannot run %s: %s\n", argv[0],
+               strerror(errno));
   return 127;
 }
 
@@ -150,8 +157,9 @@ int Run(const RunOptions& options) {
       options.ps + options.workers + options.chiefs + options.evaluators;
   if (options.ps < 0 || options.workers < 0 || options.chiefs < 0 ||
       options.chiefs > 1 || options.evaluators < 0) {
-    std::fprintf(stderr, "sluice run: counts must not be negative, and there is "
-                         "at most one chief\n");
+    std::fprintf(stderr,
+                 "sluice run: counts must not be negative, and there is "
+                 "at most one chief\n");
     return 2;
   }
   if (total == 0) return RunAlone(options);
@@ -164,8 +172,10 @@ int Run(const RunOptions& options) {
   std::vector<Job> jobs;
   int next = 0;
   for (const auto& [name, count] :
-       {std::pair<const char*, int>{"ps", options.ps}, {"chief", options.chiefs},
-        {"worker", options.workers}, {"evaluator", options.evaluators}}) {
+       {std::pair<const char*, int>{"ps", options.ps},
+        {"chief", options.chiefs},
+        {"worker", options.workers},
+        {"evaluator", options.evaluators}}) {
     if (count == 0) continue;
     Job job{name, {}};
     for (int i = 0; i < count; ++i) {

@@ -3,9 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
-
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "sluice/base/status.h"
 #include "sluice/server/server.h"
@@ -32,7 +31,8 @@ std::string ClusterText(ServerOptions* options) {
     const nlohmann::json json = nlohmann::json::parse(config, nullptr, false);
     if (json.is_object() && json.contains("task") && json["task"].is_object()) {
       const nlohmann::json& task = json["task"];
-      if (options->job.empty() && task.contains("type") && task["type"].is_string()) {
+      if (options->job.empty() && task.contains("type") &&
+          task["type"].is_string()) {
         options->job = task["type"].get<std::string>();
       }
       if (task.contains("index") && task["index"].is_number_integer()) {
@@ -57,9 +57,10 @@ int Serve(const ServerOptions& given) {
   ServerOptions options = given;
   const std::string text = ClusterText(&options);
   if (text.empty()) {
-    std::fprintf(stderr, "sluice server: no cluster: give --cluster "
-                         "'ps=host:port;worker=host:port' or a JSON file, or set "
-                         "TF_CONFIG\n");
+    std::fprintf(stderr,
+                 "sluice server: no cluster: give --cluster "
+                 "'ps=host:port;worker=host:port' or a JSON file, or set "
+                 "TF_CONFIG\n");
     return 2;
   }
   absl::StatusOr<ClusterSpec> cluster = ClusterSpec::Parse(text);
@@ -70,7 +71,8 @@ int Serve(const ServerOptions& given) {
   if (!cluster->HasJob(options.job)) {
     std::string jobs;
     for (const std::string& job : cluster->jobs()) jobs += " " + job;
-    std::fprintf(stderr, "sluice server: the cluster has no job '%s'; it has:%s\n",
+    std::fprintf(stderr,
+                 "sluice server: the cluster has no job '%s'; it has:%s\n",
                  options.job.c_str(), jobs.c_str());
     return 2;
   }
@@ -80,7 +82,8 @@ int Serve(const ServerOptions& given) {
   action.sa_handler = OnSignal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  while (!stop_requested && !(*server)->JoinFor(std::chrono::milliseconds(200))) {
+  while (!stop_requested &&
+         !(*server)->JoinFor(std::chrono::milliseconds(200))) {
   }
   const absl::Status stopped = (*server)->Stop();
   return stopped.ok() ? 0 : Complain(stopped);

@@ -1,5 +1,5 @@
-// The table of TensorFlow's op definitions, tests/golden/ops.tsv. A header only,
-// because fuzz targets use it too.
+// The table of TensorFlow's op definitions, tests/golden/ops.tsv. A header
+// only, because fuzz targets use it too.
 #pragma once
 
 #include <fstream>
@@ -38,12 +38,12 @@ inline std::string DefaultText(std::string_view text) {
   }
   if (!text.starts_with("tensor(")) return std::string(text);
   // tensor(uint8,(4),[255,0,0,255]): the only one there is.
-  const Texts parts = absl::StrSplit(ToAbsl(text), absl::ByAnyChar("(),[]"),
-                                     absl::SkipEmpty());
+  const Texts parts =
+      absl::StrSplit(ToAbsl(text), absl::ByAnyChar("(),[]"), absl::SkipEmpty());
   std::string dtype = parts[1];
   for (char& c : dtype) c = static_cast<char>(toupper(c));
-  std::string message = StrCat("{ dtype: DT_", dtype,
-                               " tensor_shape { dim { size: ", parts[2], " } }");
+  std::string message = StrCat(
+      "{ dtype: DT_", dtype, " tensor_shape { dim { size: ", parts[2], " } }");
   for (size_t i = 3; i < parts.size(); ++i) {
     StrAppend(&message, " int_val: ", parts[i]);
   }
@@ -118,8 +118,8 @@ inline absl::Status ChangeAttr(std::string_view text, OpDef* def) {
     if (change.starts_with("+{")) {
       SLUICE_ASSIGN_OR_RETURN(
           const AttrDef more,
-          ParseAttr(StrCat(
-              "x: ", WithCommas(change.substr(1, change.find('}'))))));
+          ParseAttr(
+              StrCat("x: ", WithCommas(change.substr(1, change.find('}'))))));
       auto append = [](auto& to, const auto& from) {
         to.insert(to.end(), from.begin(), from.end());
       };

@@ -34,16 +34,20 @@ absl::Status OpTest::Run() {
   graph_ = std::make_unique<Graph>();
   NodeSpec spec{"op", op_, {}, {}, attrs_, ""};
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    SLUICE_ASSIGN_OR_RETURN(
-        Node * input, graph_->AddNode({StrCat("input", i), "TestInput", {}, {},
-                                       {{"dtype", inputs_[i].dtype()}}, ""}));
+    SLUICE_ASSIGN_OR_RETURN(Node * input,
+                            graph_->AddNode({StrCat("input", i),
+                                             "TestInput",
+                                             {},
+                                             {},
+                                             {{"dtype", inputs_[i].dtype()}},
+                                             ""}));
     spec.inputs.push_back(input->output(0));
   }
   SLUICE_ASSIGN_OR_RETURN(node_, graph_->AddNode(std::move(spec)));
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
                           MakeKernel(*node_, ScratchDevice()));
-  SLUICE_ASSIGN_OR_RETURN(
-      outputs_, RunKernel(*kernel, *node_, ScratchDevice(), inputs_));
+  SLUICE_ASSIGN_OR_RETURN(outputs_,
+                          RunKernel(*kernel, *node_, ScratchDevice(), inputs_));
   return absl::OkStatus();
 }
 
@@ -84,8 +88,12 @@ std::string InferredShape(std::string_view op,
   for (size_t i = 0; i < input_shapes.size(); ++i) {
     absl::StatusOr<AttrValue> shape = ParseAttrValue("shape", input_shapes[i]);
     if (!shape.ok()) return std::string(shape.status().message());
-    auto input = graph.AddNode({StrCat("input", i), "TestInput", {}, {},
-                                {{"dtype", input_type}, {"shape", *shape}}, ""});
+    auto input = graph.AddNode({StrCat("input", i),
+                                "TestInput",
+                                {},
+                                {},
+                                {{"dtype", input_type}, {"shape", *shape}},
+                                ""});
     if (!input.ok()) return std::string(input.status().message());
     spec.inputs.push_back((*input)->output(0));
   }

@@ -16,14 +16,14 @@
 
 namespace sluice {
 
-#define SLUICE_ASSERT_OK(expr)                              \
-  do {                                                      \
-    const absl::Status sluice_assert_status = (expr);       \
+#define SLUICE_ASSERT_OK(expr)                                      \
+  do {                                                              \
+    const absl::Status sluice_assert_status = (expr);               \
     ASSERT_TRUE(sluice_assert_status.ok()) << sluice_assert_status; \
   } while (0)
-#define SLUICE_EXPECT_OK(expr)                              \
-  do {                                                      \
-    const absl::Status sluice_expect_status = (expr);       \
+#define SLUICE_EXPECT_OK(expr)                                      \
+  do {                                                              \
+    const absl::Status sluice_expect_status = (expr);               \
     EXPECT_TRUE(sluice_expect_status.ok()) << sluice_expect_status; \
   } while (0)
 
@@ -63,7 +63,8 @@ class OpTest {
 
 // Same type and shape, floats within `tolerance` (relative or absolute), the
 // rest equal.
-void ExpectClose(const Tensor& got, const Tensor& want, double tolerance = 1e-5);
+void ExpectClose(const Tensor& got, const Tensor& want,
+                 double tolerance = 1e-5);
 
 // The inferred shape of output 0 for inputs of these shapes ("[2,?]", "?"), or
 // the error text. Inputs are floats unless `input_type` says otherwise.
