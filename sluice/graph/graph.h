@@ -7,10 +7,12 @@
 // names, devices and control edges; graph_def.h reads and writes the wire's.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -193,6 +195,14 @@ class Graph {
 
   FunctionLibrary& functions() { return *functions_; }
   const FunctionLibrary& functions() const { return *functions_; }
+  // What higher layers keep with a graph, one T each (client/collections.h).
+  // Made when first asked for; lives as long as the graph.
+  template <typename T>
+  T& Attached() {
+    std::shared_ptr<void>& slot = attached_[std::type_index(typeid(T))];
+    if (slot == nullptr) slot = std::make_shared<T>();
+    return *static_cast<T*>(slot.get());
+  }
   GraphVersions& versions() { return versions_; }
   const GraphVersions& versions() const { return versions_; }
 
@@ -201,6 +211,7 @@ class Graph {
   absl::flat_hash_map<std::string_view, Node*> by_name_;
   std::unique_ptr<FunctionLibrary> functions_;
   std::unique_ptr<BuildState> build_;
+  std::map<std::type_index, std::shared_ptr<void>> attached_;
   GraphVersions versions_;
 };
 

@@ -36,6 +36,8 @@ class Scope {
   Scope NameScope(std::string_view name) const;
   // The name of the next node(s), made unique.
   Scope Named(std::string_view name) const;
+  // What Named gave; empty: the op's own name.
+  const std::string& next_name() const { return next_name_; }
   Scope Device(std::string_view spec) const;
   Scope Device(DeviceFunction function) const;
   Scope Control(std::vector<Node*> nodes) const;

@@ -1,0 +1,99 @@
+// Variable: a tensor that lives between steps, as a program sees it. Its nodes
+// are named as TensorFlow's Python names them, so that checkpoints and other
+// workers find it: `w`, `w/Assign`, `w/read`.
+//
+//   Variable w(scope.Named("w"), Tensor::Of<float>({2}, {1, 2}));
+//   Variable b(scope.Named("b"), ZerosInitializer({10}));
+//   Output y = scope.Add("MatMul", {x, w});
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/client/graph_keys.h"
+#include "sluice/graph/scope.h"
+
+namespace sluice {
+
+// Builds the first value of a variable; what it adds is named
+// `<variable>/Initializer/…` and runs where the variable lives.
+using Initializer = std::function<Output(const Scope&)>;
+
+struct VariableOptions {
+  // Optimizers update it unless told otherwise.
+  bool trainable = true;
+  // A resource variable (VarHandleOp) instead of a ref one (VariableV2).
+  bool resource = false;
+  // False: the value may change its shape.
+  bool validate_shape = true;
+  // Besides kTrainableVariables, which `trainable` is for.
+  std::vector<std::string> collections = {keys::kGlobalVariables};
+};
+
+// A value; the graph owns the nodes. Thread-compatible.
+class Variable {
+ public:
+  Variable() = default;  // None.
+  // `scope` gives the name (Named; "Variable" otherwise). An error goes to the
+  // scope and leaves a variable that is none.
+  Variable(const Scope& scope, Output initial_value,
+           const VariableOptions& options = {});
+  Variable(const Scope& scope, Tensor initial_value,
+           const VariableOptions& options = {});
+  Variable(const Scope& scope, const Initializer& initial_value,
+           const VariableOptions& options = {});
+
+  explicit operator bool() const { return static_cast<bool>(ref_); }
+  bool operator==(const Variable& other) const { return ref_ == other.ref_; }
+
+  // "w": the name of its node and of its tensor in a checkpoint.
+  const std::string& name() const { return ref_.node->name(); }
+  Graph& graph() const { return ref_.node->graph(); }
+  Node* node() const { return ref_.node; }
+  const std::string& device() const { return ref_.node->device(); }
+  DType dtype() const;
+  PartialShape shape() const;
+  bool trainable() const { return trainable_; }
+  bool resource() const;
+
+  // The reference, or the handle: what updates and gradients take.
+  Output ref() const { return ref_; }
+  // Its value when a step reads it.
+  Output value() const { return value_; }
+  operator Output() const {
+    return value_;
+  }  // NOLINT: it stands for its value.
+  Output initial_value() const { return initial_value_; }
+  // Gives it its first value.
+  Node* initializer() const { return initializer_; }
+
+  // Updates. The output is the new value.
+  Output Assign(const Scope& scope, Output value) const;
+  Output AssignAdd(const Scope& scope, Output delta) const;
+  Output AssignSub(const Scope& scope, Output delta) const;
+
+  // From nodes that exist already, as a meta graph names them.
+  struct Nodes {
+    Output ref, value, initial_value;
+    Node* initializer = nullptr;
+    bool trainable = true;
+  };
+  explicit Variable(const Nodes& nodes);
+
+ private:
+  void Build(const Scope& scope, const Initializer& initial_value,
+             bool in_initializer_scope, const VariableOptions& options);
+  void BuildRef(const Scope& scope, const VariableOptions& options);
+  void BuildResource(const Scope& scope);
+  Output Update(const Scope& scope, std::string_view op, Output value) const;
+
+  Output ref_;
+  Output value_;
+  Output initial_value_;
+  Node* initializer_ = nullptr;
+  bool trainable_ = true;
+};
+
+}  // namespace sluice
