@@ -1,9 +1,9 @@
 // Program::Compile: order, frames, segments, slots, edges.
 #include <algorithm>
 #include <map>
-#include <queue>
 
 #include "sluice/executor/program.h"
+#include "sluice/graph/frames.h"
 
 namespace sluice {
 namespace {
@@ -15,19 +15,6 @@ constexpr size_t kMaxWaits = 16;
 bool IsOneOf(const std::string& type,
              std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* n) { return type == n; });
-}
-
-bool IsMerge(const Node& node) {
-  return IsOneOf(node.type(), {"Merge", "RefMerge"});
-}
-bool IsNextIteration(const Node& node) {
-  return IsOneOf(node.type(), {"NextIteration", "RefNextIteration"});
-}
-bool IsEnter(const Node& node) {
-  return IsOneOf(node.type(), {"Enter", "RefEnter"});
-}
-bool IsExit(const Node& node) {
-  return IsOneOf(node.type(), {"Exit", "RefExit"});
 }
 
 // Ops whose output is their input and nothing else.
@@ -47,8 +34,7 @@ class ProgramCompiler {
   absl::Status Compile(const std::vector<std::string>& feeds,
                        const std::vector<std::string>& fetches,
                        KernelSource kernels) {
-    SLUICE_RETURN_IF_ERROR(Sort());
-    SLUICE_RETURN_IF_ERROR(FindFrames());
+    SLUICE_RETURN_IF_ERROR(FindOrderAndFrames());
     SLUICE_RETURN_IF_ERROR(Classify(feeds, fetches, kernels));
     MakeSegments();
     LayOutNodes();
@@ -76,100 +62,21 @@ class ProgramCompiler {
 
   static bool Alone(NodeKind kind) { return kind >= NodeKind::kAsync; }
 
-  // Topological, lowest id first, back edges of loops left out.
-  absl::Status Sort() {
-    const int n = graph_.num_nodes();
-    std::vector<int> pending(n, 0);
-    std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
-    for (int i = 0; i < n; ++i) {
-      const Node& node = *graph_.node(i);
-      for (const Output& input : node.inputs()) {
-        if (!input) {
-          return InvalidArgument("Incomplete graph, missing an input of ",
-                                 node.name());
-        }
-        if (!(IsMerge(node) && IsNextIteration(*input.node))) ++pending[i];
-      }
-      pending[i] += static_cast<int>(node.control_inputs().size());
-      if (pending[i] == 0) ready.push(i);
-    }
-    while (!ready.empty()) {
-      const Node& node = *graph_.node(ready.top());
-      ready.pop();
-      order_.push_back(&node);
-      for (const OutEdge& edge : node.out_edges()) {
-        if (edge.dst_input >= 0 && IsMerge(*edge.dst) &&
-            IsNextIteration(node)) {
-          continue;
-        }
-        if (--pending[edge.dst->id()] == 0) ready.push(edge.dst->id());
-      }
-    }
-    if (static_cast<int>(order_.size()) == n) return absl::OkStatus();
-    for (int i = 0; i < n; ++i) {
-      if (pending[i] > 0) {
-        return InvalidArgument("Graph has a cycle through node ",
-                               graph_.node(i)->name());
-      }
-    }
-    return Internal("Graph could not be ordered");
-  }
-
-  // The frame that the value of `input` is in.
-  int FrameOfValue(const Node& input) const {
-    const Info& info = info_[input.id()];
-    if (IsEnter(input)) return info.child_frame;
-    if (IsExit(input)) return std::max(0, out_.frames[info.frame].parent);
-    return info.frame;
-  }
-
-  absl::Status FindFrames() {
+  absl::Status FindOrderAndFrames() {
+    SLUICE_ASSIGN_OR_RETURN(LoopFrames loops, FindFrames(graph_));
     info_.resize(graph_.num_nodes());
-    out_.frames.emplace_back();
-    std::map<std::pair<int, std::string>, int> known;
-    for (const Node* node : order_) {
-      Info& info = info_[node->id()];
-      const Node* first = nullptr;
-      const auto join = [&](const Node& input) -> absl::Status {
-        const int frame = FrameOfValue(input);
-        if (first == nullptr) {
-          first = &input;
-          info.frame = frame;
-        } else if (frame != info.frame) {
-          return InvalidArgument(
-              "{{node ", node->name(), "}} has inputs from different frames. ",
-              "The input {{node ", first->name(), "}} is in frame '",
-              out_.frames[info.frame].name, "'. The input {{node ",
-              input.name(), "}} is in frame '", out_.frames[frame].name, "'.");
-        }
-        return absl::OkStatus();
-      };
-      for (const Output& input : node->inputs()) {
-        if (IsMerge(*node) && IsNextIteration(*input.node)) continue;
-        SLUICE_RETURN_IF_ERROR(join(*input.node));
-      }
-      for (const Node* input : node->control_inputs()) {
-        SLUICE_RETURN_IF_ERROR(join(*input));
-      }
-      if (!IsEnter(*node)) continue;
-      const std::string name = node->attr<std::string>("frame_name");
-      if (name.empty()) {
-        return InvalidArgument("The Enter {{node ", node->name(),
-                               "}} must have a frame name.");
-      }
-      auto [it, added] = known.try_emplace(
-          {info.frame, name}, static_cast<int>(out_.frames.size()));
-      if (added) {
-        ProgramFrame frame;
-        frame.parent = info.frame;
-        frame.name = name;
-        frame.parallel_iterations = static_cast<int>(
-            std::max<int64_t>(1, node->attr<int64_t>("parallel_iterations")));
-        out_.frames.push_back(std::move(frame));
-      }
-      info.child_frame = it->second;
-      ++out_.frames[it->second].num_enters;
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      info_[id].frame = loops.frame[id];
+      info_[id].child_frame = loops.entered[id];
     }
+    for (LoopFrames::Frame& frame : loops.frames) {
+      ProgramFrame& added = out_.frames.emplace_back();
+      added.parent = frame.parent;
+      added.name = std::move(frame.name);
+      added.parallel_iterations = frame.parallel_iterations;
+      added.num_enters = frame.num_enters;
+    }
+    order_ = std::move(loops.order);
     return absl::OkStatus();
   }
 

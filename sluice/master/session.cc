@@ -9,6 +9,7 @@
 #include "sluice/base/status.h"
 #include "sluice/master/connect.h"
 #include "sluice/master/plan_cache.h"
+#include "sluice/passes/control_loops.h"
 #include "sluice/passes/partition.h"
 #include "sluice/passes/place.h"
 #include "sluice/passes/simplify.h"
@@ -229,6 +230,7 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
   }
   step =
       Simplify(std::move(step), {options.fold_constants, options.merge_common});
+  SLUICE_RETURN_IF_ERROR(AddControlLoops(*step));
   PartitionOptions partition;
   partition.part_of = [](std::string_view device) {
     return std::string(TaskOf(device));

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "sluice/base/status.h"
+#include "sluice/passes/control_loops.h"
 #include "sluice/passes/step_graph.h"
 
 namespace sluice {
@@ -20,7 +21,6 @@ class Partitioner {
       ConnectAllInside();
       return std::move(parts_);
     }
-    SLUICE_RETURN_IF_ERROR(RejectCutLoops());
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       SLUICE_RETURN_IF_ERROR(ConnectInputs(*graph_.node(id)));
     }
@@ -68,25 +68,6 @@ class Partitioner {
         part.AddControlEdge(copies_[control->id()], copies_[id]);
       }
     }
-  }
-
-  // Loops whose parts lie in different places need control loops on each.
-  absl::Status RejectCutLoops() {
-    std::vector<bool> in_loop(graph_.num_nodes());
-    for (int id = 0; id < graph_.num_nodes(); ++id) {
-      const Node& node = *graph_.node(id);
-      if (node.type() == "LoopCond" || node.type() == "NextIteration") {
-        for (const OutEdge& edge : node.out_edges()) {
-          if (part_[edge.dst->id()] != part_[id]) {
-            return Unimplemented(
-                "The loop of node ", node.name(),
-                " spans several tasks or devices (", node.assigned_device(),
-                " and ", edge.dst->assigned_device(), "); place it on one");
-          }
-        }
-      }
-    }
-    return absl::OkStatus();
   }
 
   absl::Status ConnectInputs(const Node& node) {
@@ -188,6 +169,13 @@ class Partitioner {
         to.AddNode(
             {NewName(src.name()), "_Recv", {}, {}, std::move(attrs), ""}));
     recv->set_assigned_device(dst.assigned_device());
+    // Inside of a loop it runs once an iteration.
+    for (const Node* control : dst.control_inputs()) {
+      if (IsControlLoopMerge(*control) &&
+          part_[control->id()] == part_[dst.id()]) {
+        to.AddControlEdge(copies_[control->id()], recv);
+      }
+    }
     return recv;
   }
 

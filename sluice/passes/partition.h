@@ -28,7 +28,8 @@ struct Part {
   std::unique_ptr<Graph> graph;
 };
 
-// Parts in order of their first node. Nodes must have assigned devices.
+// Parts in order of their first node. Nodes must have assigned devices; loops
+// that span several, their control loops.
 absl::StatusOr<std::vector<Part>> Partition(const Graph& graph,
                                             const PartitionOptions& options);
 
