@@ -176,12 +176,14 @@ std::string WhyUnreachable(const std::string& address,
   if (has("Connection refused")) {
     return StrCat("nothing listens at ", address, " (connection refused)");
   }
-  if (has("http1") || has("HTTP/1") || has("RST_STREAM") || has("settings") ||
+  // A process that accepts connections and says nothing, or a host that drops
+  // what is sent to it.
+  if (has("timed out") || absl::IsDeadlineExceeded(status)) {
+    return StrCat("no answer from ", address);
+  }
+  if (has("http1") || has("HTTP/") || has("RST_STREAM") || has("SETTINGS") ||
       absl::IsUnimplemented(status) || absl::IsInternal(status)) {
     return StrCat("something else listens at ", address);
-  }
-  if (absl::IsDeadlineExceeded(status)) {
-    return StrCat("no answer from ", address);
   }
   return StrCat(address, ": ", text);
 }

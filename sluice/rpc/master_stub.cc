@@ -27,6 +27,7 @@ class GrpcMasterStub : public MasterStub {
     const auto begin = std::chrono::steady_clock::now();
     auto next_line = begin + kFirstLine;
     const grpc::ByteBuffer bytes = ToByteBuffer(request);
+    std::string why = "no answer";
     std::optional<SteadyTime> deadline;
     if (options.timeout_ms > 0) {
       deadline = begin + std::chrono::milliseconds(options.timeout_ms);
@@ -39,33 +40,28 @@ class GrpcMasterStub : public MasterStub {
         return Internal("The answer of ", channel_->address(),
                         " could not be read");
       }
-      const auto now = std::chrono::steady_clock::now();
-      // Only a connection that could not be made is tried again: a call that
-      // was under way may have had its effect.
-      const bool not_connected =
-          absl::IsUnavailable(status) &&
-          std::string(status.message()).find("failed to connect") !=
-              std::string::npos;
-      if (!not_connected ||
-          now - begin >= std::chrono::milliseconds(options.wait_ms)) {
-        return absl::IsUnavailable(status)
-                   ? Unavailable("The master at ", channel_->address(),
-                                 " is not reachable: ",
-                                 WhyUnreachable(channel_->address(), status))
-                   : status;
-      }
       if (options.cancellation != nullptr &&
           options.cancellation->cancelled()) {
         return options.cancellation->status();
       }
+      const auto now = std::chrono::steady_clock::now();
+      if (absl::IsUnavailable(status)) {
+        why = WhyUnreachable(channel_->address(), status);
+      }
       if (deadline && now >= *deadline) {
         return DeadlineExceeded("The master at ", channel_->address(),
-                                " did not answer in time: ",
-                                WhyUnreachable(channel_->address(), status));
+                                " did not answer in time: ", why);
+      }
+      if (!NeverConnected(status) ||
+          now - begin >= std::chrono::milliseconds(options.wait_ms)) {
+        return absl::IsUnavailable(status)
+                   ? Unavailable("The master at ", channel_->address(),
+                                 " is not reachable: ", why)
+                   : status;
       }
       if (now >= next_line) {
         SLUICE_LOG(INFO) << "Waiting for the master at " << channel_->address()
-                         << ": " << WhyUnreachable(channel_->address(), status);
+                         << ": " << why;
         next_line = now + kNextLine;
       }
       Pause(options.cancellation);
@@ -73,6 +69,15 @@ class GrpcMasterStub : public MasterStub {
   }
 
  private:
+  // Only a connection that could not be made is tried again: a call that was
+  // under way may have had its effect.
+  static bool NeverConnected(const absl::Status& status) {
+    const std::string text(status.message());
+    return absl::IsUnavailable(status) &&
+           (text.find("failed to connect") != std::string::npos ||
+            text.find("DNS resolution failed") != std::string::npos);
+  }
+
   absl::Status CallOnce(const char* method, const grpc::ByteBuffer& request,
                         std::optional<SteadyTime> deadline,
                         const Options& options, grpc::ByteBuffer* answer) {

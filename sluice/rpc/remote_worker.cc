@@ -13,7 +13,8 @@
 namespace sluice {
 namespace {
 
-constexpr auto kProbeTimeout = std::chrono::seconds(3);
+// Shorter than the time to the first waiting line, which says what came of it.
+constexpr auto kProbeTimeout = std::chrono::seconds(2);
 constexpr auto kProbePause = std::chrono::milliseconds(300);
 // Calls that only tidy up must not keep anybody waiting for a dead peer.
 constexpr auto kTidyTimeout = std::chrono::seconds(10);
@@ -28,8 +29,11 @@ struct RemoteGraph : RegisteredGraph {
 class RemoteWorker : public PeerWorker,
                      public std::enable_shared_from_this<RemoteWorker> {
  public:
-  RemoteWorker(std::string task, std::shared_ptr<RpcChannel> channel)
-      : task_(std::move(task)), channel_(std::move(channel)) {}
+  RemoteWorker(std::string task, std::shared_ptr<RpcChannel> channel,
+               TaskAddress asker)
+      : task_(std::move(task)),
+        channel_(std::move(channel)),
+        asker_(std::move(asker)) {}
 
   void GetStatus(bool wait, Cancellation* cancellation,
                  StatusDone done) override {
@@ -214,21 +218,50 @@ class RemoteWorker : public PeerWorker,
         });
   }
 
+  template <typename... Args>
+  absl::Status OtherCluster(const Args&... why) const {
+    return FailedPrecondition("the server at ", channel_->address(),
+                              " belongs to another cluster: ", why...);
+  }
+
+  // The peer must know the asker, to take tensors from it: hosts may have
+  // several names, but not ports.
+  absl::Status CheckCluster(const pb::ClusterDef& cluster) const {
+    const std::string port = Port(asker_.address);
+    for (const pb::JobDef& job : cluster.job()) {
+      for (const auto& [index, address] : job.tasks()) {
+        if (asker_.task !=
+            StrCat("/job:", job.name(), "/replica:0/task:", index)) {
+          continue;
+        }
+        if (Port(address) == port || Port(address) == "0" || port == "0") {
+          return absl::OkStatus();
+        }
+        return OtherCluster("there ", asker_.task, " is at ", address,
+                            ", not at ", asker_.address);
+      }
+    }
+    return OtherCluster("it knows of no ", asker_.task);
+  }
+  static std::string Port(const std::string& address) {
+    return address.substr(address.rfind(':') + 1);
+  }
+
   absl::StatusOr<std::vector<DeviceInfo>> Devices(
       const pb::GetStatusResponse& response) {
     std::vector<DeviceInfo> devices;
     for (const pb::DeviceAttributes& proto : response.device_attributes()) {
       absl::StatusOr<DeviceInfo> device = DeviceFromProto(proto);
       if (!device.ok() || device->name.TaskName() != task_) {
-        return FailedPrecondition("the server at ", channel_->address(),
-                                  " belongs to another cluster: "
-                                  "it has ",
-                                  proto.name());
+        return OtherCluster("it has ", proto.name());
       }
       // 1.15 also lists devices of a compiler that we do not use.
       if (device->name.type == "CPU" || device->name.type == "GPU") {
         devices.push_back(*std::move(device));
       }
+    }
+    if (response.has_sluice_cluster()) {
+      SLUICE_RETURN_IF_ERROR(CheckCluster(response.sluice_cluster()));
     }
     return devices;
   }
@@ -269,6 +302,7 @@ class RemoteWorker : public PeerWorker,
 
   const std::string task_;
   const std::shared_ptr<RpcChannel> channel_;
+  const TaskAddress asker_;
 };
 
 // A step's table that fetches what other tasks produce.
@@ -315,10 +349,10 @@ class RemoteRendezvous : public Rendezvous,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<PeerWorker>> MakeRemoteWorker(
-    const std::string& task, const std::string& address) {
+    const TaskAddress& peer, const TaskAddress& asker) {
   SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<RpcChannel> channel,
-                          RpcChannel::Create(address));
-  return std::make_shared<RemoteWorker>(task, std::move(channel));
+                          RpcChannel::Create(peer.address));
+  return std::make_shared<RemoteWorker>(peer.task, std::move(channel), asker);
 }
 
 absl::StatusOr<std::shared_ptr<ClusterWorkers>> ClusterWorkers::Create(
@@ -327,10 +361,15 @@ absl::StatusOr<std::shared_ptr<ClusterWorkers>> ClusterWorkers::Create(
   auto cluster = std::make_shared<ClusterWorkers>();
   cluster->own_ = std::move(own);
   cluster->own_task_ = cluster->own_->task().ToString();
+  const auto own_address = addresses.find(cluster->own_task_);
+  if (own_address == addresses.end()) {
+    return InvalidArgument(cluster->own_task_, " has no address");
+  }
+  const TaskAddress asker{own_address->first, own_address->second};
   for (const auto& [task, address] : addresses) {
     if (task == cluster->own_task_) continue;
     SLUICE_ASSIGN_OR_RETURN(cluster->peers_[task],
-                            MakeRemoteWorker(task, address));
+                            MakeRemoteWorker({task, address}, asker));
   }
   return cluster;
 }

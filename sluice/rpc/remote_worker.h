@@ -19,14 +19,22 @@ class PeerWorker : public WorkerInterface {
                           Rendezvous::RecvDone done) = 0;
 };
 
-// A stub for the task at `address` ("host:port").
+// A task and where it listens ("host:port").
+struct TaskAddress {
+  std::string task;
+  std::string address;
+};
+
+// A stub for `peer`, used by `asker`. A server there that knows of no such
+// asker belongs to another cluster.
 absl::StatusOr<std::shared_ptr<PeerWorker>> MakeRemoteWorker(
-    const std::string& task, const std::string& address);
+    const TaskAddress& peer, const TaskAddress& asker);
 
 // The workers of a cluster: `own` by direct calls, the rest by stubs.
 class ClusterWorkers : public WorkerCache {
  public:
-  // `addresses` maps task names to "host:port"; the entry of `own` is not used.
+  // `addresses` maps task names to "host:port"; the entry of `own` is what
+  // its peers should know.
   static absl::StatusOr<std::shared_ptr<ClusterWorkers>> Create(
       std::shared_ptr<Worker> own,
       const std::map<std::string, std::string>& addresses);

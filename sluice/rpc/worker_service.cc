@@ -38,8 +38,8 @@ struct ServedGraph {
 
 class WorkerService : public std::enable_shared_from_this<WorkerService> {
  public:
-  explicit WorkerService(std::shared_ptr<Worker> worker)
-      : worker_(std::move(worker)) {}
+  WorkerService(std::shared_ptr<Worker> worker, const pb::ClusterDef& cluster)
+      : worker_(std::move(worker)), cluster_(cluster) {}
 
   bool Handle(CallPtr call) {
     auto it = Table().find(call->path());
@@ -89,6 +89,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     for (const DeviceInfo& device : worker_->devices()) {
       DeviceToProto(device, response.add_device_attributes());
     }
+    *response.mutable_sluice_cluster() = cluster_;
     call->Reply(ToByteBuffer(response));
   }
 
@@ -209,6 +210,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       if (it != graphs_.end()) run->graph = it->second;
     }
     if (run->graph == nullptr) {
+      if (request->create_worker_session_called() &&
+          !worker_->HasSession(request->session_handle())) {
+        return worker_->NoSession(request->session_handle());
+      }
       return Aborted("Graph handle is not found: ", request->graph_handle(),
                      ". Possibly, this worker (\"", worker_->task().ToString(),
                      "\") just restarted.");
@@ -333,6 +338,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   }
 
   const std::shared_ptr<Worker> worker_;
+  const pb::ClusterDef cluster_;
   std::atomic<uint64_t> next_handle_{1};
   RecentIds ids_{100000};
   Mutex mu_;
@@ -342,14 +348,16 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
 
 }  // namespace
 
-ServiceHandler MakeWorkerService(std::shared_ptr<Worker> worker) {
-  auto service = std::make_shared<WorkerService>(std::move(worker));
+ServiceHandler MakeWorkerService(std::shared_ptr<Worker> worker,
+                                 const pb::ClusterDef& cluster) {
+  auto service = std::make_shared<WorkerService>(std::move(worker), cluster);
   return [service](CallPtr call) { return service->Handle(std::move(call)); };
 }
 
 CallHandler MakeTaskHandler(std::shared_ptr<Worker> worker,
-                            std::shared_ptr<Master> master) {
-  ServiceHandler on_worker = MakeWorkerService(std::move(worker));
+                            std::shared_ptr<Master> master,
+                            const pb::ClusterDef& cluster) {
+  ServiceHandler on_worker = MakeWorkerService(std::move(worker), cluster);
   ServiceHandler on_master = MakeMasterService(std::move(master));
   return [on_worker, on_master](CallPtr call) {
     try {

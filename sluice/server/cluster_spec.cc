@@ -86,7 +86,7 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
     const nlohmann::json json =
         nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded())
-      return InvalidArgument("The cluster is not valid JSON");
+      return InvalidArgument("The cluster is not valid JSON: ", text);
     SLUICE_RETURN_IF_ERROR(AddJson(json, &spec));
     return spec;
   }

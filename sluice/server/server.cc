@@ -177,7 +177,8 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(const pb::ServerDef& def,
   // Both loopback addresses, as `localhost` may mean either.
   GenericServer::Options options;
   options.address = StrCat(loopback ? "localhost:" : "[::]:", address.port);
-  options.handler = MakeTaskHandler(state->worker, state->master);
+  options.handler =
+      MakeTaskHandler(state->worker, state->master, def.cluster());
   auto service = GenericServer::Start(std::move(options));
   if (!service.ok()) {
     return WithMessage(service.status(),

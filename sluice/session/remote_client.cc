@@ -18,9 +18,9 @@ namespace {
 
 // A dead master must not keep a program from ending.
 constexpr int64_t kCloseMs = 10000;
-// How long a step waits for a master that is gone before it says so; longer
-// when the session was never opened.
-constexpr int64_t kReconnectMs = 0;
+// How long a step waits for a master that is gone; longer when the session was
+// never opened. A master that comes back has forgotten the session, and says so.
+constexpr int64_t kReconnectMs = 30000;
 
 class RemoteClient : public SessionClient {
  public:

@@ -153,9 +153,7 @@ void Worker::RegisterGraph(RegisterGraphRequest request, RegisterDone done) {
     }
   }
   if (session == nullptr) {
-    done(Aborted("Session handle is not found: ", request.session_handle,
-                 ". Possibly this worker (\"", state_->task.ToString(),
-                 "\") just restarted."));
+    done(NoSession(request.session_handle));
     return;
   }
   auto graph = SessionGraph::Create(request, std::move(session));
@@ -353,6 +351,17 @@ void Worker::ListClientEdges(const Graph& graph,
 }
 
 void Worker::MarkNetworkThread() { sluice::MarkNetworkThread(); }
+
+bool Worker::HasSession(const std::string& handle) const {
+  MutexLock lock(state_->mu);
+  return state_->sessions.contains(handle);
+}
+
+absl::Status Worker::NoSession(const std::string& handle) const {
+  return Aborted("Session handle is not found: ", handle,
+                 ". Possibly this worker (\"", state_->task.ToString(),
+                 "\") just restarted.");
+}
 
 int Worker::num_sessions() const {
   MutexLock lock(state_->mu);

@@ -58,6 +58,9 @@ class Worker : public WorkerInterface,
   // ready on it goes to the compute pool.
   static void MarkNetworkThread();
 
+  bool HasSession(const std::string& handle) const;
+  // How a master learns that the task has forgotten its session.
+  absl::Status NoSession(const std::string& handle) const;
   // Sessions and steps now known, for `sluice status`.
   int num_sessions() const;
   int num_steps() const;

@@ -23,11 +23,11 @@ int Complain(const absl::Status& status) {
 }
 
 // The cluster's text: as given, from a file, or from TF_CONFIG, which also
-// knows the task.
-std::string ClusterText(ServerOptions* options) {
+// knows the task. Empty if there is none.
+absl::StatusOr<std::string> ClusterText(ServerOptions* options) {
   if (options->cluster.empty()) {
     const char* config = std::getenv("TF_CONFIG");
-    if (config == nullptr) return "";
+    if (config == nullptr) return std::string();
     const nlohmann::json json = nlohmann::json::parse(config, nullptr, false);
     if (json.is_object() && json.contains("task") && json["task"].is_object()) {
       const nlohmann::json& task = json["task"];
@@ -39,13 +39,13 @@ std::string ClusterText(ServerOptions* options) {
         options->task = task["index"].get<int>();
       }
     }
-    return config;
+    return std::string(config);
   }
   if (options->cluster.ends_with(".json")) {
     std::ifstream file(options->cluster);
     std::stringstream text;
     text << file.rdbuf();
-    if (!file) return "";
+    if (!file) return NotFound("cannot read ", options->cluster);
     return text.str();
   }
   return options->cluster;
@@ -55,15 +55,16 @@ std::string ClusterText(ServerOptions* options) {
 
 int Serve(const ServerOptions& given) {
   ServerOptions options = given;
-  const std::string text = ClusterText(&options);
-  if (text.empty()) {
+  const absl::StatusOr<std::string> text = ClusterText(&options);
+  if (!text.ok()) return Complain(text.status());
+  if (text->empty()) {
     std::fprintf(stderr,
                  "sluice server: no cluster: give --cluster "
                  "'ps=host:port;worker=host:port' or a JSON file, or set "
                  "TF_CONFIG\n");
     return 2;
   }
-  absl::StatusOr<ClusterSpec> cluster = ClusterSpec::Parse(text);
+  absl::StatusOr<ClusterSpec> cluster = ClusterSpec::Parse(*text);
   if (!cluster.ok()) return Complain(cluster.status());
   if (options.job.empty() && cluster->jobs().size() == 1) {
     options.job = cluster->jobs()[0];

@@ -1,0 +1,187 @@
+"""Real processes for tests: started here, watched by their output, and ended
+by their id when the test is over."""
+
+import os
+import socket
+import subprocess
+import textwrap
+import threading
+import time
+
+import pytest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+BUILD = os.environ.get("SLUICE_BUILD", os.path.join(ROOT, "build"))
+SLUICE = os.path.join(BUILD, "bin", "sluice")
+
+# For what should take a moment on an idle machine: generous, as tests share it.
+PATIENCE = 90
+
+
+class Process(object):
+    """A program under test; its output is read as it comes."""
+
+    def __init__(self, command, cwd, **options):
+        self._started = time.monotonic()
+        self._process = subprocess.Popen(
+            command, cwd=str(cwd), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace", start_new_session=True, **options)
+        self._changed = threading.Condition()
+        self._lines = []  # (seconds since the start, text)
+        self._ended = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            with self._changed:
+                self._lines.append((time.monotonic() - self._started,
+                                    line.rstrip("\n")))
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    @property
+    def output(self):
+        with self._changed:
+            return "\n".join(text for _, text in self._lines)
+
+    def lines(self, text):
+        """The lines so far that contain `text`."""
+        with self._changed:
+            return [line for _, line in self._lines if text in line]
+
+    def expect(self, text, seconds=PATIENCE, after=0):
+        """Waits for the line with `text` behind the first `after` ones.
+
+        Returns the line; fails with all the output if it does not come.
+        """
+        return self.expect_when(text, seconds, after)[1]
+
+    def expect_when(self, text, seconds=PATIENCE, after=0):
+        """The same, with the time of the line since the start."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while True:
+                found = [line for line in self._lines if text in line[1]]
+                if len(found) > after:
+                    return found[after]
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0:
+                    break
+                self._changed.wait(left)
+        pytest.fail("no line with %r %s:\n%s" % (
+            text, "before the end" if self._ended else
+            "within %g s" % seconds, self.output))
+
+    def say(self, line):
+        """Writes a line to the program's standard input."""
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def signal(self, number):
+        self._process.send_signal(number)
+
+    def signal_group(self, number):
+        """What Ctrl-C does: everyone on the terminal gets it."""
+        os.killpg(self._process.pid, number)
+
+    def kill(self):
+        """kill -9, and waits until the process is gone."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def wait(self, seconds=PATIENCE):
+        """Waits for the end; returns the exit status."""
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pytest.fail("still running after %g s:\n%s" % (seconds,
+                                                           self.output))
+        self._reader.join(10)
+        return status
+
+
+class Processes(object):
+    """Starts the processes of one test in its directory."""
+
+    def __init__(self, path):
+        self.path = path
+        self._started = []
+
+    def start(self, command, **options):
+        process = Process([str(c) for c in command], self.path, **options)
+        self._started.append(process)
+        return process
+
+    def sluice(self, *args, **options):
+        return self.start((SLUICE,) + args, **options)
+
+    def server(self, cluster, job, task=0):
+        """`sluice server`, when it serves."""
+        text = ";".join("%s=%s" % (name, ",".join(tasks))
+                        for name, tasks in sorted(cluster.items()))
+        process = self.sluice("server", "--cluster", text, "--job", job,
+                              "--task", task)
+        process.expect("Started server")
+        return process
+
+    def program(self, text, name="program.py"):
+        path = self.path / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def python(self, text, *args, **options):
+        """A program of its own process, `import tensorflow` being Sluice."""
+        return self.sluice("run", self.program(text), *args, **options)
+
+    def end_all(self):
+        for process in self._started:
+            process.kill()
+
+
+@pytest.fixture
+def processes(tmp_path):
+    made = Processes(tmp_path)
+    yield made
+    made.end_all()
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("localhost", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+@pytest.fixture
+def addresses():
+    """A function: so many free addresses on this host."""
+    return lambda count: ["localhost:%d" % port for port in free_ports(count)]
+
+
+def gone(pid):
+    """Whether no process has this id, or only its remains."""
+    try:
+        with open("/proc/%d/stat" % pid) as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_until(condition, what, seconds=PATIENCE):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail("%s: not after %g s" % (what, seconds))
+        time.sleep(0.02)

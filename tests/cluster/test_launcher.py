@@ -1,0 +1,95 @@
+"""`sluice run` ends every process it started, however it ends itself."""
+
+import os
+import signal
+
+import pytest
+
+from conftest import gone, wait_until
+
+# Each task tells its process id and serves; the workers wait for an element
+# that never comes.
+TASKS = """
+    import json, os
+    import tensorflow as tf
+    config = json.loads(os.environ["TF_CONFIG"])
+    job, task = config["task"]["type"], config["task"]["index"]
+    server = tf.train.Server(config["cluster"], job, task)
+    if job == "ps":
+        print("pid %d" % os.getpid())
+        server.join()
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(1, tf.int32)
+        element = queue.dequeue()
+    with tf.Session(server.target) as session:
+        session.run(queue.size())
+        print("pid %d" % os.getpid())
+        session.run(element)
+    """
+
+
+@pytest.fixture
+def running(processes):
+    """The launcher and the ids of its three tasks, all of which serve."""
+    launcher = processes.sluice("run", "--ps", 1, "--workers", 2,
+                                processes.program(TASKS))
+    launcher.expect("pid ", after=2)
+    pids = [int(line.split()[-1]) for line in launcher.lines("] pid ")]
+    yield launcher, pids
+    for pid in pids:
+        if not gone(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def all_gone(pids):
+    return all(gone(pid) for pid in pids)
+
+
+def test_ctrl_c_ends_every_task(running):
+    launcher, pids = running
+    launcher.signal_group(signal.SIGINT)
+    assert launcher.wait() == 130
+    assert all_gone(pids)
+
+
+def test_an_interrupt_of_the_launcher_alone_ends_every_task(running):
+    launcher, pids = running
+    launcher.signal(signal.SIGINT)
+    assert launcher.wait() == 130
+    assert all_gone(pids)
+
+
+def test_a_request_to_end_reaches_every_task(running):
+    launcher, pids = running
+    launcher.signal(signal.SIGTERM)
+    assert launcher.wait() != 0
+    assert all_gone(pids)
+
+
+def test_the_launchers_death_takes_every_task_along(running):
+    launcher, pids = running
+    launcher.kill()
+    wait_until(lambda: all_gone(pids), "the tasks end")
+
+
+def test_a_killed_task_ends_the_run_with_its_status(running):
+    launcher, pids = running
+    os.kill(pids[-1], signal.SIGKILL)
+    assert launcher.wait() == 128 + signal.SIGKILL
+    assert all_gone(pids)
+    assert "ended with status 137" in launcher.output
+
+
+def test_a_task_that_ignores_the_request_is_killed(processes):
+    launcher = processes.sluice("run", "--workers", 1, processes.program("""
+        import os, signal, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print("pid %d" % os.getpid())
+        while True:
+            time.sleep(1)
+        """))
+    pid = int(launcher.expect("pid ").split()[-1])
+    launcher.signal(signal.SIGINT)
+    assert launcher.wait() == 130
+    assert gone(pid)
