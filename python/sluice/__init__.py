@@ -29,6 +29,7 @@ from sluice.framework.sparse_tensor import (  # noqa: F401
     SparseTensor, SparseTensorValue)
 from sluice.framework.tensor_shape import Dimension, TensorShape  # noqa: F401
 from sluice.ops import array_ops as _array_ops
+from sluice.ops import clip_ops as _clip_ops
 from sluice.ops import control_flow_ops as _control_flow_ops
 from sluice.ops import init_ops as _init_ops
 from sluice.ops import math_ops as _math_ops
@@ -64,7 +65,7 @@ _export(_array_ops, """
     zeros zeros_like""")
 _export(_math_ops, """
     abs accumulate_n add add_n arg_max arg_min argmax argmin batch_matmul cast
-    ceil clip_by_value cos count_nonzero cumsum div divide equal erf exp expm1
+    ceil cos count_nonzero cumsum div divide equal erf exp expm1
     floor floor_div floordiv floormod greater greater_equal inv is_finite
     is_inf is_nan less less_equal lin_space linspace log log1p logical_and
     logical_not logical_or logical_xor matmul maximum minimum mod mul multiply
@@ -73,7 +74,10 @@ _export(_math_ops, """
     rint round rsqrt saturate_cast segment_sum sigmoid sign sin sqrt square
     squared_difference sub subtract tanh to_double to_float to_int32 to_int64
     truediv truncatediv unsorted_segment_sum""")
-_export(_control_flow_ops, "Assert cond group no_op tuple while_loop")
+_export(_clip_ops, """
+    clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value
+    global_norm""")
+_export(_control_flow_ops, "Assert case cond group no_op tuple while_loop")
 _export(_random_ops, """
     multinomial random_normal random_shuffle random_uniform set_random_seed
     truncated_normal""")
@@ -83,12 +87,13 @@ _export(_init_ops, """
     truncated_normal_initializer uniform_unit_scaling_initializer
     variance_scaling_initializer zeros_initializer""")
 _export(_variables, """
-    Variable all_variables assert_variables_initialized global_variables
+    Variable all_variables assert_variables_initialized
+    disable_resource_variables enable_resource_variables global_variables
     global_variables_initializer initialize_all_variables
     initialize_local_variables initialize_variables is_variable_initialized
     local_variables local_variables_initializer model_variables
     moving_average_variables report_uninitialized_variables
-    trainable_variables variables_initializer""")
+    resource_variables_enabled trainable_variables variables_initializer""")
 _export(_protos, """
     AttrValue ConfigProto Event GPUOptions GraphDef GraphOptions
     MetaGraphDef NodeDef OptimizerOptions RunMetadata RunOptions Summary
@@ -105,6 +110,11 @@ from sluice.platform import compat  # noqa: E402,F401
 from sluice.summary import summary_iterator as python_io  # noqa: E402,F401
 from sluice import legacy as _legacy  # noqa: E402
 from sluice import contrib  # noqa: E402,F401
+
+
+def disable_control_flow_v2():
+    """Control flow is always TensorFlow 1's: Switch, Merge and Enter."""
+
 
 for _name, _value in _legacy.names(_sys.modules[__name__]).items():
     globals()[_name] = _value

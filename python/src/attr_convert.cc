@@ -78,6 +78,13 @@ AttrValue AttrFromPython(std::string_view type, const py::handle& value) {
     if (type == "bool") return value.cast<bool>();
     if (type == "type") return static_cast<DType>(value.cast<int>());
     if (type == "shape") return ShapeFromPython(value);
+    if (type == "tensor" && py::isinstance<py::tuple>(value)) {
+      // (tensor, how many values were written).
+      const auto pair = value.cast<std::pair<Tensor, int64_t>>();
+      AttrValue tensor(pair.first);
+      tensor.set_given_values(pair.second);
+      return tensor;
+    }
     if (type == "tensor") return value.cast<Tensor>();
     if (type == "func") return FunctionName{Text(value), nullptr};
   } catch (const py::cast_error&) {

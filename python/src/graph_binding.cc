@@ -208,11 +208,12 @@ void BindScopes(py::class_<PyGraph>& graph) {
       .def("cond_value",
            [](PyGraph& g, int node, int index) {
              // A branch result as it is seen inside the branch.
-             const Output value = OutputOf(g, node, index);
-             if (Current(g).control_flow == nullptr)
-               return std::make_pair(node, index);
-             const Output inside = Check(Current(g).control_flow->AddValue(
-                 value, Current(g).name_scope));
+             GraphLock lock(g);
+             auto* cond =
+                 dynamic_cast<CondContext*>(Current(g).control_flow.get());
+             if (cond == nullptr) return std::make_pair(node, index);
+             const Output inside =
+                 Check(cond->AddResult(OutputOf(g, node, index), Current(g)));
              return std::make_pair(inside.node->id(), inside.index);
            })
       .def("exit_control_flow",

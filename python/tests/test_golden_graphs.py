@@ -22,7 +22,10 @@ _ALIAS = os.path.join(os.path.dirname(os.path.dirname(
     os.path.abspath(tf.__file__))), "alias")
 
 PROGRAMS = [
-    "linreg_adagrad_ps2", "saver_sharded", "summaries",
+    "broadcast_grads", "colocation", "cond_grad", "constants", "control_deps",
+    "linreg_adagrad_ps2", "mlp_adam", "monitored_session",
+    "moving_average_schedules", "naming", "resource_variables",
+    "saver_sharded", "summaries", "sync_replicas", "variable_scopes",
 ]
 
 
@@ -44,7 +47,7 @@ def tensor_value(proto):
     if values and len(values) < count:
         values += values[-1:] * (count - len(values))
     values = [re.sub(rb"_temp_[0-9a-f]{32}", b"_temp_", v)
-              if isinstance(v, bytes) else v for v in values]
+              if isinstance(v, bytes) else repr(v) for v in values]
     return dtype.name, shape, values
 
 
@@ -55,10 +58,7 @@ def attr_value(attr):
 
 
 def describe(node):
-    # TensorFlow sorts control inputs by name; their order means nothing.
-    data = [i for i in node.input if not i.startswith("^")]
-    control = sorted(i for i in node.input if i.startswith("^"))
-    return [("name", node.name), ("op", node.op), ("input", data + control),
+    return [("name", node.name), ("op", node.op), ("input", list(node.input)),
             ("device", node.device)] + sorted(
                 (key, attr_value(value)) for key, value in node.attr.items()
                 if key != "_output_shapes")
@@ -76,6 +76,7 @@ def fresh_graph(monkeypatch):
     tf.reset_default_graph()
     yield
     tf.reset_default_graph()
+    tf.disable_resource_variables()
     for name in [n for n in sys.modules if n.split(".")[0] == "tensorflow"]:
         del sys.modules[name]
 

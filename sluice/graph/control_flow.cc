@@ -24,6 +24,39 @@ std::shared_ptr<CondContext> CondContext::Create(
   return context;
 }
 
+namespace {
+
+absl::StatusOr<Node*> BuildSwitch(BuildContext context, Output value,
+                                  Output pred) {
+  // The Switch stands beside its data, whatever the branch is placed on.
+  context.PushColocation(value.node, /*replace=*/true);
+  const bool ref = IsRef(TypeOf(value));
+  return BuildNode(
+      value.node->graph(), context,
+      {ref ? "RefSwitch" : "Switch", "Switch", {value, pred}, {}, {}});
+}
+
+}  // namespace
+
+absl::StatusOr<Output> CondContext::AddResult(Output value,
+                                              const BuildContext& context) {
+  if (Contains(value)) {
+    auto it = external_.find(Key(value));
+    return it == external_.end() ? value : it->second;
+  }
+  Output seen = value;
+  MarkInside(value);
+  if (outer_ != nullptr) {
+    SLUICE_ASSIGN_OR_RETURN(seen, outer_->AddValue(value, context.name_scope));
+    MarkInside(seen);
+    external_[Key(seen)] = seen;
+  }
+  SLUICE_ASSIGN_OR_RETURN(Node * node, BuildSwitch(context, seen, pred_));
+  const Output inside = node->output(branch_);
+  external_[Key(value)] = inside;
+  return inside;
+}
+
 absl::StatusOr<Output> CondContext::AddValue(Output value,
                                              const std::string& name_scope) {
   if (Contains(value)) {
@@ -37,16 +70,9 @@ absl::StatusOr<Output> CondContext::AddValue(Output value,
     MarkInside(seen);
     external_[Key(seen)] = seen;
   }
-  // The Switch stands beside its data, whatever the branch is placed on.
   BuildContext context;
   context.name_scope = name_scope;
-  context.PushColocation(seen.node);
-  const bool ref = IsRef(TypeOf(seen));
-  SLUICE_ASSIGN_OR_RETURN(
-      Node * node,
-      BuildNode(
-          value.node->graph(), context,
-          {ref ? "RefSwitch" : "Switch", "Switch", {seen, pred_}, {}, {}}));
+  SLUICE_ASSIGN_OR_RETURN(Node * node, BuildSwitch(context, seen, pred_));
   node->set_control_flow(shared_from_this());
   const Output inside = node->output(branch_);
   for (ControlFlowContext* c = this; c != nullptr; c = c->outer().get()) {

@@ -14,6 +14,8 @@
 
 namespace sluice {
 
+struct BuildContext;
+
 // Shared by the nodes built in it. Thread-compatible.
 class ControlFlowContext
     : public std::enable_shared_from_this<ControlFlowContext> {
@@ -64,6 +66,9 @@ class CondContext : public ControlFlowContext {
   absl::Status AddNode(Node* node) override;
   absl::StatusOr<Output> AddValue(Output value,
                                   const std::string& name_scope) override;
+  // What the branch returns, as it is seen inside. A new Switch is an ordinary
+  // node of the branch, built under `context`.
+  absl::StatusOr<Output> AddResult(Output value, const BuildContext& context);
 
  private:
   CondContext(std::string name, Output pred, Output pivot, int branch,

@@ -5,6 +5,7 @@ import functools
 
 from sluice.framework import ops
 from sluice.ops import variable_scope
+from sluice.ops import variables
 from sluice.training.checkpoint_utils import (  # noqa: F401
     list_variables, load_checkpoint, load_variable)
 from sluice.training.saver import Saver
@@ -82,7 +83,7 @@ def model_variable(name, shape=None, dtype=None, initializer=None,
 
 def local_variable(initial_value, validate_shape=True, name="local_variable",
                    use_resource=None):
-    return variable_scope.variable(
+    return variables.Variable(
         initial_value, trainable=False,
         collections=[_GraphKeys.LOCAL_VARIABLES],
         validate_shape=validate_shape, name=name, use_resource=use_resource)

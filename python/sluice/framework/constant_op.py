@@ -50,9 +50,20 @@ def _plain(value):
     return value
 
 
+def _bfloat16_bits(value):
+    """NumPy has no bfloat16: its bits, rounded to the nearest even."""
+    bits = np.asarray(value, dtype=np.float32).view(np.uint32)
+    rounded = (bits + (0x7fff + ((bits >> 16) & 1))) >> 16
+    return np.where(np.isnan(bits.view(np.float32)), 0x7fc0,
+                    rounded).astype(np.uint16)
+
+
 def to_array(value, dtype=None):
     """`value` as an array of the type a constant of it would have."""
     value = _plain(value)
+    if dtype is dtypes.bfloat16 and not (
+            isinstance(value, np.ndarray) and value.dtype == np.uint16):
+        return _bfloat16_bits(value)
     if isinstance(value, np.ndarray) or isinstance(value, np.generic):
         array = np.asarray(value)
         if dtype is not None and dtype is not dtypes.string:
@@ -99,43 +110,43 @@ def to_array(value, dtype=None):
     return np.require(array, requirements="C") if array.ndim else array
 
 
+def _filling(array, wanted):
+    """`array` in shape `wanted`; its last value stands for missing ones."""
+    count = int(np.prod(wanted, dtype=np.int64))
+    if array.size > count:
+        raise ValueError(
+            "Too many elements provided. Needed at most %d, but received %d" %
+            (count, array.size))
+    flat = array.ravel()
+    if array.size < count:
+        flat = np.concatenate([flat, np.repeat(flat[-1:],
+                                               count - array.size)])
+    return flat.reshape(wanted)
+
+
 def tensor_value(value, dtype=None, shape=None, verify_shape=False):
-    """(engine tensor, dtype, whether one value stands for many)."""
+    """(engine tensor, dtype, how many values it was made of or 0 for all)."""
     dtype = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     array = to_array(value, dtype)
     found = dtype or dtypes.as_dtype(array.dtype)
-    splat = False
+    given = 0
     if shape is not None:
         wanted = tuple(int(d) for d in tensor_shape.as_shape(shape).as_list())
-        count = int(np.prod(wanted, dtype=np.int64))
         if array.shape != wanted:
             if verify_shape:
                 raise TypeError("Expected Tensor's shape: %s, got %s." %
                                 (wanted, array.shape))
-            if array.size == 1:
-                splat = count > 1
-                array = np.broadcast_to(array.reshape(()), wanted)
-            elif array.size > count:
-                raise ValueError(
-                    "Too many elements provided. Needed at most %d, but "
-                    "received %d" % (count, array.size))
-            elif array.size < count:
-                flat = np.concatenate([array.ravel(), np.repeat(
-                    array.ravel()[-1:], count - array.size)])
-                array = flat.reshape(wanted)
-            else:
-                array = array.reshape(wanted)
-            array = np.ascontiguousarray(array).reshape(wanted)
-    return _sluice.tensor_from_array(array, int(found)), found, splat
+            full = _filling(array, wanted)
+            given = array.size if array.size < full.size else 0
+            array = full
+    return _sluice.tensor_from_array(array, int(found)), found, given
 
 
 def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
     graph = ops.get_default_graph()
-    tensor, found, splat = tensor_value(value, dtype, shape, verify_shape)
-    if splat and hasattr(tensor, "set_splat"):
-        tensor.set_splat()
-    op = graph._add_op("Const", name, [], {"value": tensor,
-                                           "dtype": int(found)})
+    tensor, found, given = tensor_value(value, dtype, shape, verify_shape)
+    op = graph._add_op("Const", name, [], {
+        "value": (tensor, given) if given else tensor, "dtype": int(found)})
     return op.outputs[0]
 
 

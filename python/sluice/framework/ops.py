@@ -65,7 +65,7 @@ class Tensor(object):
     """One output of an operation."""
 
     __slots__ = ("_op", "_index", "_dtype", "__weakref__", "_keras_mask",
-                 "_uses_learning_phase")
+                 "_uses_learning_phase", "assign")
     __array_priority__ = 100
     OVERLOADABLE_OPERATORS = {
         "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__",

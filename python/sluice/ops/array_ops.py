@@ -229,10 +229,11 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     # Before 1.0: split(split_dim, num_split, value).
     if isinstance(value, int) and isinstance(num_or_size_splits, int):
         value, axis = axis, value
+    # A number becomes a constant, too, which nothing uses.
+    sizes = ops.convert_to_tensor(num_or_size_splits)
     if isinstance(num_or_size_splits, int):
         return apply_op("Split", name, split_dim=axis, value=value,
                         num_split=num_or_size_splits)
-    sizes = ops.convert_to_tensor(num_or_size_splits)
     if num is None:
         num = sizes.shape.as_list()[0]
         if num is None:
@@ -264,13 +265,25 @@ def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0,
                   var=None, name=None):
     if strides is None:
         strides = ones_like(begin)
-    return apply_op("StridedSlice", name, input=input_, begin=begin, end=end,
-                    strides=strides, begin_mask=begin_mask, end_mask=end_mask,
-                    ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask,
-                    shrink_axis_mask=shrink_axis_mask)
+    arguments = dict(begin=begin, end=end, strides=strides,
+                     begin_mask=begin_mask, end_mask=end_mask,
+                     ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask,
+                     shrink_axis_mask=shrink_axis_mask)
+    result = apply_op("StridedSlice", name, input=input_, **arguments)
+
+    def assign(value, name=None):
+        if var is None:
+            raise ValueError(
+                "Sliced assignment is only supported for variables")
+        return var._assign_slice(value, name or scope + "_assign",
+                                 **arguments)
+
+    scope = name or result.op.name
+    result.assign = assign
+    return result
 
 
-def _getitem(tensor, key):
+def _getitem(tensor, key, var=None):
     keys = key if isinstance(key, (list, tuple)) else [key]
     begin, end, strides = [], [], []
     begin_mask = end_mask = ellipsis = new_axis = shrink = 0
@@ -306,7 +319,7 @@ def _getitem(tensor, key):
             parts = [constant_op.constant([], dtypes.int32)] * 3
         return strided_slice(tensor, parts[0], parts[1], parts[2],
                              begin_mask, end_mask, ellipsis, new_axis, shrink,
-                             name=name)
+                             var=var, name=name)
 
 
 ops.Tensor._override_operator("__getitem__", _getitem)

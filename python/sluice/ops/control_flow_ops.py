@@ -1,10 +1,15 @@
 """group, tuple, cond and assertions."""
 
 import contextlib
+import functools
 
+from sluice.framework import constant_op
+from sluice.framework import dtypes
+from sluice.framework import nest
 from sluice.framework import ops
 from sluice.framework.op_builder import apply_op, build
 from sluice.ops import array_ops
+from sluice.ops import math_ops
 
 no_op = array_ops.no_op
 _TUPLE = ().__class__  # `tuple` is a function of this module.
@@ -84,26 +89,20 @@ def _branch(graph, name, pred, pivot, index):
         core.pop()
 
 
-def _branch_outputs(graph, fn):
-    result = fn()
-    if result is None:
-        raise ValueError("true_fn and false_fn must return a value.")
-    single = not isinstance(result, (list, _TUPLE))
-    items = [result] if single else list(result)
-    outputs = []
-    for item in items:
-        if isinstance(item, ops.Operation):
-            # An operation stands for "done": a constant that waits for it.
-            item = _done_value(item)
-        item = ops.convert_to_tensor(item)
-        node, index = graph._core.cond_value(item._op._id, item._index)
-        outputs.append(graph._tensor((node, index)))
-    return single, outputs, isinstance(result, ops.Operation)
+def _branch_result(graph, pivot, value):
+    """A result as a tensor of the branch; an operation means "done"."""
+    if isinstance(value, ops.Operation):
+        return with_dependencies([value], pivot)
+    tensor = ops.convert_to_tensor(value)
+    return graph._tensor(graph._core.cond_value(*tensor._key))
 
 
-def _done_value(op):
-    with ops.control_dependencies([op]):
-        return ops.convert_to_tensor(True)
+def _branch_results(graph, pivot, fn, which):
+    results = fn()
+    if results is None:
+        raise ValueError("%s must have a return value." % which)
+    return results, [_branch_result(graph, pivot, r)
+                     for r in nest.flatten(results)]
 
 
 def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None,
@@ -130,32 +129,114 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None,
             graph.prevent_fetching(t.op)
         context = scope + "cond_text"
         with _branch(graph, context, pred, pivot_true, 1):
-            single, on_true, is_op = _branch_outputs(graph, true_fn)
+            true_results, on_true = _branch_results(graph, pivot_true,
+                                                    true_fn, "true_fn")
         with _branch(graph, context, pred, pivot_false, 0):
-            single2, on_false, is_op2 = _branch_outputs(graph, false_fn)
-        if len(on_true) != len(on_false) or single != single2:
-            raise ValueError("true_fn and false_fn must return the same "
-                             "number of values")
+            false_results, on_false = _branch_results(graph, pivot_false,
+                                                      false_fn, "false_fn")
+        try:
+            nest.assert_same_structure(true_results, false_results)
+        except (TypeError, ValueError) as e:
+            raise type(e)("Incompatible return types of true_fn and "
+                          "false_fn: %s" % e) from None
         for a, b in zip(on_true, on_false):
             if a.dtype.base_dtype != b.dtype.base_dtype:
                 raise ValueError(
                     "Outputs of true_fn and false_fn must have the same "
                     "type: %s, %s" % (a.dtype.name, b.dtype.name))
-        merged = [apply_op("Merge", "Merge", inputs=[f, t])[0]
-                  for f, t in zip(on_false, on_true)]
-        if is_op and is_op2:
-            return merged[0].op
-        return merged[0] if single else merged
+        merged = nest.pack_sequence_as(
+            true_results, [apply_op("Merge", "Merge", inputs=[f, t])[0]
+                           for f, t in zip(on_false, on_true)])
+        if not strict and isinstance(merged, (list, _TUPLE)) and \
+                len(merged) == 1:
+            return merged[0]
+        return merged
+
+
+def _assert_at_most(count, predicates, message):
+    preds = array_ops.stack(predicates, name="preds_c")
+    true = math_ops.reduce_sum(math_ops.cast(preds, dtypes.int32),
+                               name="num_true_conds")
+    condition = math_ops.less_equal(
+        true, constant_op.constant(count, name="n_true_conds"))
+    names = ", ".join(getattr(p, "name", "?") for p in predicates)
+    return Assert(condition, data=[
+        "%s: more than %d conditions (%s) evaluated as True:" %
+        (message, count, names), preds], summarize=len(predicates))
+
+
+def _last_as_default(predicates, actions):
+    """Without a default, the last case runs if no other does."""
+    last = len(predicates) - 1
+    predicate, action = predicates[last], actions[last]
+
+    def default():
+        others = ("Implementation error: selected default action #%d was "
+                  "called, but some of other predicates are True: " % last)
+        message = ("Input error: None of conditions evaluated as True:",
+                   array_ops.stack(predicates, name="preds_c"))
+        with ops.control_dependencies([
+                _assert_at_most(0, predicates[:last], others),
+                Assert(predicate, data=message)]):
+            return action()
+
+    return default, predicates[:last], actions[:last]
+
+
+def case(pred_fn_pairs, default=None, exclusive=False, strict=False,
+         name="case"):
+    """The result of the first function whose predicate is true."""
+    if isinstance(pred_fn_pairs, dict):
+        pred_fn_pairs = sorted(pred_fn_pairs.items(),
+                               key=lambda item: item[0].name)
+    if not isinstance(pred_fn_pairs, (list, _TUPLE)):
+        raise TypeError("fns must be a list, tuple, or dict")
+    for pair in pred_fn_pairs:
+        if not isinstance(pair, _TUPLE) or len(pair) != 2:
+            raise TypeError("Each entry in pred_fn_pairs must be a 2-tuple. "
+                            "Received {}.".format(pair))
+        if not isinstance(pair[0], ops.Tensor):
+            raise TypeError("pred must be Tensor, got {}".format(pair[0]))
+        if not callable(pair[1]):
+            raise TypeError("fn for pred {} must be callable.".format(
+                pair[0].name))
+    if default is not None and not callable(default):
+        raise TypeError("default must be callable.")
+    predicates = [p for p, _ in pred_fn_pairs]
+    actions = [fn for _, fn in pred_fn_pairs]
+    with ops.name_scope(name, "case", [predicates]):
+        if default is None:
+            default, predicates, actions = _last_as_default(predicates,
+                                                            actions)
+        function = default
+        for predicate, action in reversed(list(zip(predicates, actions))):
+            function = functools.partial(cond, predicate, true_fn=action,
+                                         false_fn=function, strict=strict)
+        if not exclusive:
+            return function()
+        with ops.control_dependencies([_assert_at_most(
+                1, predicates, "Input error: exclusive=True")]):
+            return function()
 
 
 def Assert(condition, data, summarize=None, name=None):
-    with ops.name_scope(name, "Assert", [condition] + list(data)) as scope:
-        return build("Assert", scope, condition=condition, data=list(data),
-                     summarize=3 if summarize is None else summarize)
+    summarize = 3 if summarize is None else summarize
+    data = list(data)
+    with ops.name_scope(name, "Assert", [condition] + data):
+        tensors = ops.convert_n_to_tensor(data)
+        if all(t.dtype in (dtypes.string, dtypes.int32) for t in tensors):
+            return build("Assert", "Assert", condition=condition, data=data,
+                         summarize=summarize)
+        # Other data may lie on another device, and is fetched from there
+        # only if it is needed.
+        condition = ops.convert_to_tensor(condition, name="Condition")
+
+        def failed():
+            return build("Assert", "Assert", condition=condition, data=data,
+                         summarize=summarize)
+        return cond(condition, no_op, failed, name="AssertGuard").op
 
 
 def while_loop(*args, **kwargs):
     raise NotImplementedError(
         "tf.while_loop is not provided yet; the engine runs imported loops")
-
-

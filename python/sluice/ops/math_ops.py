@@ -254,8 +254,11 @@ def _reduction(op_type):
         keep = bool(keep_dims if keepdims is None else keepdims)
         x = ops.convert_to_tensor(input_tensor, name="input_tensor") \
             if not isinstance(input_tensor, ops.Tensor) else input_tensor
-        return apply_op(op_type, name, input=x,
-                        reduction_indices=_axes(x, axis), keep_dims=keep)
+        result = apply_op(op_type, name, input=x,
+                          reduction_indices=_axes(x, axis), keep_dims=keep)
+        if axis is None and not keep:
+            result.set_shape(())
+        return result
     function.__name__ = "reduce_" + op_type.lower()
     return function
 
@@ -346,20 +349,12 @@ def segment_sum(data, segment_ids, name=None):
     return apply_op("SegmentSum", name, data=data, segment_ids=segment_ids)
 
 
-def clip_by_value(t, clip_value_min, clip_value_max, name=None):
-    with ops.name_scope(name, "clip_by_value",
-                        [t, clip_value_min, clip_value_max]) as scope:
-        t = ops.convert_to_tensor(t, name="t")
-        low = minimum(t, clip_value_max)
-        return maximum(low, clip_value_min, name=scope)
-
-
 def l2_loss(t, name=None):
     return apply_op("L2Loss", name, t=t)
 
 
 def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None):
-    with ops.name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
+    with ops.name_scope(name, "ReduceLogSumExp", [input_tensor]):
         highest = reduce_max(input_tensor, axis=axis, keepdims=True)
         shift = array_ops.stop_gradient(array_ops.where(
             is_finite(highest), highest, array_ops.zeros_like(highest)))
@@ -367,7 +362,7 @@ def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None):
                                 keepdims=keepdims))
         if not keepdims:
             shift = array_ops.reshape(shift, array_ops.shape(result))
-        return add(result, shift, name=scope)
+        return add(result, shift)
 
 
 def count_nonzero(input_tensor, axis=None, keepdims=None,

@@ -2,6 +2,7 @@
 
 from sluice.framework import constant_op
 from sluice.framework import dtypes
+from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework.op_builder import apply_op
 from sluice.ops import array_ops
@@ -39,12 +40,41 @@ def bias_add(value, bias, data_format=None, name=None):
                         data_format=data_format)
 
 
+def _over_axis(op_type, logits, axis, name):
+    """A softmax works on the last axis; another one is swapped with it."""
+    logits = ops.convert_to_tensor(logits)
+    rank = logits.shape.ndims
+    if axis is None or axis == -1 or (rank is not None and axis == rank - 1):
+        return apply_op(op_type, name, logits=logits)
+    if rank is not None and not -rank <= axis < rank:
+        raise errors.InvalidArgumentError(
+            None, None, "Axis (%s) must be in the range [%d, %d) where %d is "
+            "the number of dimensions in the input." %
+            (axis, -rank, rank, rank))
+    array_ops.rank(logits)  # TensorFlow asks twice; names depend on it.
+    if rank is not None:
+        axis %= rank
+    input_rank = array_ops.rank(logits)
+
+    def swapped(tensor, name=None):
+        last = math_ops.subtract(input_rank, 1)
+        perm = array_ops.concat(
+            [math_ops.range(axis), [last], math_ops.range(axis + 1, last),
+             [axis]], 0)
+        return array_ops.transpose(tensor, perm, name=name or "transpose")
+
+    result = swapped(apply_op(op_type, None, logits=swapped(logits)), name)
+    result.set_shape(logits.shape)
+    return result
+
+
 def softmax(logits, axis=None, name=None, dim=None):
-    return apply_op("Softmax", name, logits=logits)
+    return _over_axis("Softmax", logits, dim if axis is None else axis, name)
 
 
 def log_softmax(logits, axis=None, name=None, dim=None):
-    return apply_op("LogSoftmax", name, logits=logits)
+    return _over_axis("LogSoftmax", logits, dim if axis is None else axis,
+                      name)
 
 
 def _require_names(name, sentinel, labels, logits):

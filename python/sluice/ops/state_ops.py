@@ -31,6 +31,8 @@ def assign_sub(ref, value, use_locking=None, name=None):
 
 def _scatter(op_type):
     def function(ref, indices, updates, use_locking=None, name=None):
+        if isinstance(ref, variables.ResourceVariable):
+            return ref._scatter("Resource" + op_type, indices, updates, name)
         return apply_op(op_type, name, ref=_ref(ref), indices=indices,
                         updates=updates, use_locking=use_locking)
     return function

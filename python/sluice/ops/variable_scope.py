@@ -194,11 +194,11 @@ def _get_variable(name, shape=None, dtype=dtypes.float32, initializer=None,
                              "shape.")
         init_val = initializer
         variable_dtype = None
-    cls = variables.ResourceVariable if use_resource else variables.Variable
-    made = cls(initial_value=init_val, name=name, trainable=trainable,
-               collections=collections, caching_device=caching_device,
-               dtype=variable_dtype, validate_shape=validate_shape,
-               constraint=constraint)
+    made = variables.Variable(
+        initial_value=init_val, name=name, trainable=trainable,
+        collections=collections, caching_device=caching_device,
+        dtype=variable_dtype, validate_shape=validate_shape,
+        constraint=constraint, use_resource=use_resource)
     store.vars[name] = made
     if regularizer:
         with ops.colocate_with(made.op):
@@ -333,16 +333,6 @@ def _compose(outer, inner):
 def variable_op_scope(values, name_or_scope, default_name=None, **kwargs):
     return variable_scope(name_or_scope, default_name=default_name,
                           values=values, **kwargs)
-
-
-def variable(*args, **kwargs):
-    """`tf.Variable(...)`, or a resource variable where the scope says so."""
-    use_resource = kwargs.get("use_resource")
-    if use_resource is None:
-        use_resource = get_variable_scope().use_resource
-    if use_resource:
-        return variables.ResourceVariable(*args, **kwargs)
-    return variables.Variable(*args, **kwargs)
 
 
 def no_regularizer(_):

@@ -22,6 +22,11 @@ class Variable(object):
     _is_resource = False
     __array_priority__ = 100
 
+    def __new__(cls, *args, **kwargs):
+        if cls is Variable and _wants_resource(kwargs):
+            return super().__new__(ResourceVariable)
+        return super().__new__(cls)
+
     def __init__(self, initial_value=None, trainable=None, collections=None,
                  validate_shape=True, caching_device=None, name=None,
                  variable_def=None, dtype=None, expected_shape=None,
@@ -89,7 +94,7 @@ class Variable(object):
                                  "%s" % self._initial_value)
             self._initializer_op = build(
                 "Assign", "Assign", ref=self._variable,
-                value=_initialized_inputs(self._initial_value),
+                value=_safe_initial_value(scope, self._initial_value),
                 validate_shape=validate_shape).outputs[0].op
             if caching_device is not None:
                 with ops.device(caching_device):
@@ -245,6 +250,10 @@ class Variable(object):
                         indices=sparse_delta.indices,
                         updates=sparse_delta.values, use_locking=use_locking)
 
+    def _assign_slice(self, value, name, **arguments):
+        return apply_op("StridedSliceAssign", name, ref=self._variable,
+                        value=value, **arguments)
+
     def count_up_to(self, limit):
         return apply_op("CountUpTo", None, ref=self._variable, limit=limit)
 
@@ -315,22 +324,23 @@ class ResourceVariable(Variable):
                         initial_value
                     self._initial_value = ops.convert_to_tensor(
                         value, name="initial_value", dtype=dtype)
-            self._dtype = self._initial_value.dtype.base_dtype
-            shape = self._initial_value.shape if validate_shape else \
-                tensor_shape.unknown_shape()
-            self._handle = apply_op("VarHandleOp", scope, shape=shape,
-                                    dtype=self._dtype,
-                                    shared_name=handle_name)
+                self._dtype = self._initial_value.dtype.base_dtype
+                shape = self._initial_value.shape if validate_shape else \
+                    tensor_shape.unknown_shape()
+                self._handle = apply_op("VarHandleOp", scope, shape=shape,
+                                        dtype=self._dtype,
+                                        shared_name=handle_name)
             self._shape = shape
             self._variable = self._handle
             with ops.name_scope("IsInitialized"):
                 self._is_initialized_op = apply_op(
                     "VarIsInitializedOp", None, resource=self._handle)
-            with ops.name_scope("Assign") as n, ops.device(
-                    self._handle.device):
+            with ops.name_scope("Assign") as n, ops.colocate_with(
+                    None, ignore_existing=True), ops.device(
+                        self._handle.device):
                 self._initializer_op = build(
                     "AssignVariableOp", n, resource=self._handle,
-                    value=_initialized_inputs(self._initial_value))
+                    value=_safe_initial_value(scope, self._initial_value))
             with ops.name_scope("Read"), ops.device(self._handle.device):
                 self._graph_element = self._read()
             self._snapshot = self._graph_element
@@ -385,7 +395,7 @@ class ResourceVariable(Variable):
         with ops.name_scope("Gather" if name is None else name) as scope:
             value = apply_op("ResourceGather", scope, resource=self._handle,
                              indices=indices, dtype=self._dtype)
-            return array_ops.identity(value)
+        return array_ops.identity(value)
 
     def is_initialized(self, name=None):
         return apply_op("VarIsInitializedOp", name, resource=self._handle)
@@ -419,15 +429,28 @@ class ResourceVariable(Variable):
             value=ops.convert_to_tensor(delta, dtype=self._dtype)),
             read_value)
 
-    def scatter_sub(self, sparse_delta, use_locking=False, name=None):
+    def _scatter(self, op_type, indices, updates, name):
         return self._updated(build(
-            "ResourceScatterSub", name, resource=self._handle,
-            indices=sparse_delta.indices, updates=sparse_delta.values), True)
+            op_type, name, resource=self._handle, indices=indices,
+            updates=ops.convert_to_tensor(updates, self._dtype)), True)
+
+    def scatter_sub(self, sparse_delta, use_locking=False, name=None):
+        return self._scatter("ResourceScatterSub", sparse_delta.indices,
+                             sparse_delta.values, name)
 
     def scatter_add(self, sparse_delta, use_locking=False, name=None):
+        return self._scatter("ResourceScatterAdd", sparse_delta.indices,
+                             sparse_delta.values, name)
+
+    def scatter_update(self, sparse_delta, use_locking=False, name=None):
+        return self._scatter("ResourceScatterUpdate", sparse_delta.indices,
+                             sparse_delta.values, name)
+
+    def _assign_slice(self, value, name, **arguments):
         return self._updated(build(
-            "ResourceScatterAdd", name, resource=self._handle,
-            indices=sparse_delta.indices, updates=sparse_delta.values), True)
+            "ResourceStridedSliceAssign", name, ref=self._handle,
+            value=ops.convert_to_tensor(value, dtype=self._dtype),
+            **arguments), True)
 
     def to_proto(self, export_scope=None):
         var = super().to_proto(export_scope)
@@ -473,9 +496,84 @@ Variable.SaveSliceInfo = SaveSliceInfo
 RefVariable = Variable
 
 
-def _initialized_inputs(initial_value):
-    """Initial values made of other variables use their initial values."""
-    return initial_value
+def enable_resource_variables():
+    """Makes resource variables where a program does not say which."""
+    global _resource_by_default
+    _resource_by_default = True
+
+
+def disable_resource_variables():
+    global _resource_by_default
+    _resource_by_default = False
+
+
+def resource_variables_enabled():
+    return _resource_by_default
+
+
+_resource_by_default = False
+
+
+def _wants_resource(arguments):
+    """Whether `Variable(**arguments)` asks for a resource variable."""
+    definition = arguments.get("variable_def")
+    if definition is not None:
+        return definition.is_resource
+    use_resource = arguments.get("use_resource")
+    if use_resource is None:
+        from sluice.ops import variable_scope
+        use_resource = variable_scope.get_variable_scope().use_resource
+    return _resource_by_default if use_resource is None else use_resource
+
+
+def _has_cycle(op, state):
+    """Whether following inputs from `op` comes back to where it was."""
+    seen = state.get(op)
+    if seen is not None:
+        return seen == "open"
+    state[op] = "open"
+    if any(_has_cycle(o, state) for o in
+           [i.op for i in op.inputs] + list(op.control_inputs)):
+        return True
+    state[op] = "done"
+    return False
+
+
+def _variable_of(op):
+    for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES):
+        for variable in op.graph.get_collection(key):
+            if variable.name in (op.name, op.name + ":0"):
+                return variable
+    return None
+
+
+def _safe_initial_value(name, initial_value):
+    """`initial_value`, made of initial values of the variables it reads."""
+    if _has_cycle(initial_value.op, {}):
+        return initial_value
+    safe = {}
+
+    def of_tensor(tensor):
+        if tensor.op not in safe:
+            safe[tensor.op] = of_op(tensor.op)
+        return safe[tensor.op].outputs[tensor.value_index]
+
+    def of_op(op):
+        if op.type in ("IsVariableInitialized", "VarIsInitializedOp",
+                       "ReadVariableOp", "If"):
+            return op
+        if op.type in ("Variable", "VariableV2", "VarHandleOp"):
+            variable = _variable_of(op)
+            return op if variable is None else variable.initialized_value().op
+        inputs = [of_tensor(t) for t in op.inputs]
+        if all(new is old for new, old in zip(inputs, op.inputs)):
+            return op
+        return op.graph.create_op(
+            "Switch" if op.type == "RefSwitch" else op.type, inputs,
+            name=(op.name + "_" + name).replace(":", "_"),
+            attrs=dict(op.node_def.attr))
+
+    return of_tensor(initial_value)
 
 
 def _convert(value, dtype=None, name=None, as_ref=False):
@@ -493,13 +591,18 @@ ops.register_tensor_conversion_function(Variable, _convert, 50)
 def _overload_operators():
     for operator in ops.Tensor.OVERLOADABLE_OPERATORS:
         tensor_operator = getattr(ops.Tensor, operator, None)
-        if tensor_operator is None:
+        if tensor_operator is None or operator == "__getitem__":
             continue
 
         def call(self, *args, _operator=tensor_operator):
             return _operator(self._AsTensor(), *args)
 
         setattr(Variable, operator, call)
+
+    def getitem(self, key):
+        return array_ops._getitem(self._AsTensor(), key, var=self)
+
+    Variable.__getitem__ = getitem
 
 
 _overload_operators()
@@ -548,12 +651,12 @@ def report_uninitialized_variables(var_list=None,
     if var_list is None:
         var_list = global_variables() + local_variables()
     with ops.name_scope(name):
+        initialized = [is_variable_initialized(v) for v in var_list]
         with ops.device(os.environ.get(
                 "TF_DEVICE_FOR_UNINITIALIZED_VARIABLE_REPORTING", "/cpu:0")):
             if not var_list:
                 return _empty_strings()
-            mask = math_ops.logical_not(array_ops.stack(
-                [is_variable_initialized(v) for v in var_list]))
+            mask = math_ops.logical_not(array_ops.stack(initialized))
             names = ops.convert_to_tensor([v.op.name for v in var_list],
                                           dtype=dtypes.string, name="Const")
             return array_ops.boolean_mask(names, mask)

@@ -1,7 +1,7 @@
 """FtrlOptimizer."""
 
+from sluice.framework import constant_op
 from sluice.framework import ops
-from sluice.ops import init_ops
 from sluice.training import optimizer
 
 
@@ -37,12 +37,14 @@ class FtrlOptimizer(optimizer.Optimizer):
 
     def _create_slots(self, var_list):
         for v in var_list:
-            dtype = v.dtype.base_dtype
-            self._get_or_make_slot_with_initializer(
-                v, init_ops.constant_initializer(
-                    self._initial_accumulator_value, dtype=dtype),
-                v.get_shape(), dtype, "accum", self._accum_name or self._name)
-            self._zeros_slot(v, "linear", self._linear_name or self._name)
+            with ops.colocate_with(v):
+                accumulator = constant_op.constant(
+                    self._initial_accumulator_value,
+                    dtype=v.dtype.base_dtype, shape=v.get_shape())
+                self._get_or_make_slot(v, accumulator, "accum",
+                                       self._accum_name or self._name)
+                self._zeros_slot(v, "linear",
+                                 self._linear_name or self._name)
 
     def _prepare(self):
         self._learning_rate_tensor = ops.convert_to_tensor(

@@ -11,7 +11,7 @@ from sluice.ops import control_flow_ops
 from sluice.ops import data_flow_ops
 from sluice.ops import math_ops
 from sluice.ops import random_ops
-from sluice.ops import variable_scope
+from sluice.ops import variables
 from sluice.summary import summary
 from sluice.training import queue_runner_impl
 
@@ -24,7 +24,7 @@ def limit_epochs(tensor, num_epochs=None, name=None):
         raise ValueError("num_epochs must be > 0 not %d." % num_epochs)
     with ops.name_scope(name, "limit_epochs", [tensor]) as name:
         zero64 = constant_op.constant(0, dtype=dtypes.int64)
-        epochs = variable_scope.variable(
+        epochs = variables.Variable(
             zero64, name="epochs", trainable=False,
             collections=[ops.GraphKeys.LOCAL_VARIABLES])
         counter = epochs.count_up_to(num_epochs)
@@ -110,7 +110,7 @@ def match_filenames_once(pattern, name=None):
     """The files of a pattern; looked for when local variables are made."""
     from sluice.framework.op_builder import apply_op
     with ops.name_scope(name, "matching_filenames", [pattern]) as name:
-        return variable_scope.variable(
+        return variables.Variable(
             name=name, initial_value=apply_op("MatchingFiles", None,
                                               pattern=pattern),
             trainable=False, validate_shape=False,

@@ -5,7 +5,6 @@ import math
 from sluice.framework import constant_op
 from sluice.framework import dtypes
 from sluice.framework import ops
-from sluice.framework.op_builder import apply_op
 from sluice.ops import control_flow_ops
 from sluice.ops import math_ops
 from sluice.ops import random_ops
@@ -23,7 +22,8 @@ def exponential_decay(learning_rate, global_step, decay_steps, decay_rate,
     with ops.name_scope(name, "ExponentialDecay",
                         [learning_rate, global_step, decay_steps,
                          decay_rate]) as name:
-        rate = ops.convert_to_tensor(learning_rate, name="learning_rate")
+        rate = ops.convert_to_tensor(learning_rate,
+                                     name="initial_learning_rate")
         dtype = rate.dtype
         decay_steps = math_ops.cast(decay_steps, dtype)
         decay_rate = math_ops.cast(decay_rate, dtype)
@@ -38,36 +38,34 @@ def piecewise_constant(x, boundaries, values, name=None):
     if len(boundaries) != len(values) - 1:
         raise ValueError("The length of boundaries should be 1 less than the "
                          "length of values")
-    with ops.name_scope(name, "PiecewiseConstant",
-                        [x, boundaries, values, name]) as name:
-        boundaries = [ops.convert_to_tensor(b) for b in boundaries]
-        values = [ops.convert_to_tensor(v) for v in values]
-        x_recomp = ops.convert_to_tensor(x)
-        for i, b in enumerate(boundaries):
-            if b.dtype.base_dtype != x_recomp.dtype.base_dtype:
-                # Steps are int64; a written boundary is int32.
-                if b.dtype.base_dtype == dtypes.int32 and \
-                        x_recomp.dtype.base_dtype == dtypes.int64:
-                    boundaries[i] = math_ops.cast(b, x_recomp.dtype.base_dtype)
-                else:
-                    raise ValueError(
-                        "Boundaries (%s) must have the same dtype as x (%s)." %
-                        (b.dtype.base_dtype, x_recomp.dtype.base_dtype))
-        for v in values[1:]:
-            if v.dtype.base_dtype != values[0].dtype.base_dtype:
+    # Written boundaries and values stand outside of the scope.
+    boundaries = [ops.convert_to_tensor(b) for b in boundaries]
+    values = [ops.convert_to_tensor(v) for v in values]
+    x = ops.convert_to_tensor(x)
+    for i, b in enumerate(boundaries):
+        if b.dtype.base_dtype != x.dtype.base_dtype:
+            # Steps are int64; a written boundary is int32.
+            if b.dtype.base_dtype == dtypes.int32 and \
+                    x.dtype.base_dtype == dtypes.int64:
+                boundaries[i] = math_ops.cast(b, x.dtype.base_dtype)
+            else:
                 raise ValueError(
-                    "Values must have elements all with the same dtype (%s vs "
-                    "%s)." % (values[0].dtype.base_dtype, v.dtype.base_dtype))
-        return _piecewise(x_recomp, boundaries, values, name)
-
-
-def _piecewise(x, boundaries, values, name):
-    result = values[-1]
-    for boundary, value in reversed(list(zip(boundaries, values))):
-        result = control_flow_ops.cond(
-            math_ops.less_equal(x, boundary),
-            lambda value=value: value, lambda result=result: result)
-    return apply_op("Identity", name, input=result)
+                    "Boundaries (%s) must have the same dtype as x (%s)." %
+                    (b.dtype.base_dtype, x.dtype.base_dtype))
+    for v in values[1:]:
+        if v.dtype.base_dtype != values[0].dtype.base_dtype:
+            raise ValueError(
+                "Values must have elements all with the same dtype (%s vs "
+                "%s)." % (values[0].dtype.base_dtype, v.dtype.base_dtype))
+    with ops.name_scope(name, "PiecewiseConstant",
+                        [x, boundaries, values]):
+        cases = [(x <= boundaries[0], lambda: values[0]),
+                 (x > boundaries[-1], lambda: values[-1])]
+        for low, high, v in zip(boundaries[:-1], boundaries[1:],
+                                values[1:-1]):
+            cases.append(((x > low) & (x <= high), lambda v=v: v))
+        return control_flow_ops.case(cases, lambda: values[0],
+                                     exclusive=True)
 
 
 piecewise_constant_decay = piecewise_constant
@@ -81,18 +79,20 @@ def polynomial_decay(learning_rate, global_step, decay_steps,
     with ops.name_scope(name, "PolynomialDecay",
                         [learning_rate, global_step, decay_steps,
                          end_learning_rate, power]) as name:
-        rate = ops.convert_to_tensor(learning_rate, name="learning_rate")
+        rate = ops.convert_to_tensor(learning_rate,
+                                     name="initial_learning_rate")
         dtype = rate.dtype
         end = math_ops.cast(end_learning_rate, dtype)
         power = math_ops.cast(power, dtype)
         steps = math_ops.cast(global_step, dtype)
+        first_steps = decay_steps
         decay_steps = math_ops.cast(decay_steps, dtype)
         if cycle:
             # The first period starts at step 0, too.
             multiplier = control_flow_ops.cond(
                 math_ops.equal(steps, 0),
                 lambda: constant_op.constant(1.0, dtype=dtype),
-                lambda: math_ops.ceil(steps / decay_steps))
+                lambda: math_ops.ceil(steps / first_steps))
             decay_steps = math_ops.multiply(decay_steps, multiplier)
         else:
             steps = math_ops.minimum(steps, decay_steps)
@@ -117,7 +117,8 @@ def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate,
     _required(global_step, "inverse_time_decay")
     with ops.name_scope(name, "InverseTimeDecay",
                         [learning_rate, global_step, decay_rate]) as name:
-        rate = ops.convert_to_tensor(learning_rate, name="learning_rate")
+        rate = ops.convert_to_tensor(learning_rate,
+                                     name="initial_learning_rate")
         dtype = rate.dtype
         decay_steps = math_ops.cast(decay_steps, dtype)
         decay_rate = math_ops.cast(decay_rate, dtype)
@@ -134,7 +135,8 @@ def cosine_decay(learning_rate, global_step, decay_steps, alpha=0.0,
     """Half a cosine from learning_rate to alpha * learning_rate."""
     _required(global_step, "cosine_decay")
     with ops.name_scope(name, "CosineDecay", [learning_rate, global_step]):
-        rate = ops.convert_to_tensor(learning_rate, name="learning_rate")
+        rate = ops.convert_to_tensor(learning_rate,
+                                     name="initial_learning_rate")
         dtype = rate.dtype
         decay_steps = math_ops.cast(decay_steps, dtype)
         steps = math_ops.minimum(math_ops.cast(global_step, dtype),
@@ -206,7 +208,7 @@ def noisy_linear_cosine_decay(learning_rate, global_step, decay_steps,
 
 def _linear_cosine(learning_rate, global_step, decay_steps, num_periods,
                    alpha, beta, name, noise):
-    rate = ops.convert_to_tensor(learning_rate, name="learning_rate")
+    rate = ops.convert_to_tensor(learning_rate, name="initial_learning_rate")
     dtype = rate.dtype
     decay_steps = math_ops.cast(decay_steps, dtype)
     num_periods = math_ops.cast(num_periods, dtype)

@@ -12,7 +12,6 @@ from sluice.ops import array_ops
 from sluice.ops import control_flow_ops
 from sluice.ops import gradients
 from sluice.ops import math_ops
-from sluice.ops import variable_scope
 from sluice.ops import variables
 from sluice.training import slot_creator
 
@@ -272,7 +271,7 @@ class Optimizer(object):
         key = (name, graph)
         if key not in self._non_slot_dict:
             with ops.colocate_with(colocate_with.op):
-                self._non_slot_dict[key] = variable_scope.variable(
+                self._non_slot_dict[key] = variables.Variable(
                     initial_value, name=name, trainable=False,
                     use_resource=_is_resource(colocate_with))
         return self._non_slot_dict[key]

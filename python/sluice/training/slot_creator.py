@@ -17,7 +17,7 @@ def _create_slot_var(primary, val, scope, validate_shape, shape, dtype):
     try:
         slot = variable_scope.get_variable(
             scope, initializer=val, trainable=False,
-            use_resource=getattr(primary, "_is_resource", False),
+            use_resource=getattr(primary, "_is_resource", None),
             shape=shape, dtype=dtype, validate_shape=validate_shape)
     finally:
         current.set_partitioner(partitioner)

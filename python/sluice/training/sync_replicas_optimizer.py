@@ -6,7 +6,6 @@ from sluice.framework.op_builder import apply_op
 from sluice.ops import array_ops
 from sluice.ops import control_flow_ops
 from sluice.ops import data_flow_ops
-from sluice.ops import variable_scope
 from sluice.ops import variables
 from sluice.platform import tf_logging as logging
 from sluice.training import optimizer
@@ -76,7 +75,7 @@ class SyncReplicasOptimizer(optimizer.Optimizer):
         # On this worker, also where variables go to parameter servers.
         anchor = control_flow_ops.no_op()
         with ops.colocate_with(anchor):
-            self._local_step = variable_scope.variable(
+            self._local_step = variables.Variable(
                 initial_value=0, trainable=False,
                 collections=[ops.GraphKeys.LOCAL_VARIABLES],
                 dtype=global_step.dtype.base_dtype,
