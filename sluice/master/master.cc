@@ -196,9 +196,12 @@ std::shared_ptr<Master> FindLocalMaster(const std::string& target) {
   return it == TheLocalMasters().by_target.end() ? nullptr : it->second.lock();
 }
 
-void RemoveLocalMaster(const std::string& target) {
+void RemoveLocalMaster(const std::string& target,
+                       const std::shared_ptr<Master>& master) {
   MutexLock lock(TheLocalMasters().mu);
-  TheLocalMasters().by_target.erase(target);
+  auto it = TheLocalMasters().by_target.find(target);
+  if (it == TheLocalMasters().by_target.end()) return;
+  if (it->second.lock() == master) TheLocalMasters().by_target.erase(it);
 }
 
 namespace {

@@ -47,7 +47,10 @@ class Master {
 // session on its own server skips the network. Thread-safe.
 void AddLocalMaster(const std::string& target, std::weak_ptr<Master> master);
 std::shared_ptr<Master> FindLocalMaster(const std::string& target);
-void RemoveLocalMaster(const std::string& target);
+// Only if `master` is the one found there: a server that is gone may share its
+// target with the one that followed it.
+void RemoveLocalMaster(const std::string& target,
+                       const std::shared_ptr<Master>& master);
 
 // A master over one worker of its own, for sessions without a server.
 std::shared_ptr<Master> MakePrivateMaster(const SessionOptions& options);

@@ -122,7 +122,7 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Server::~Server() {
   if (state_->service != nullptr) state_->service->Shutdown();
-  RemoveLocalMaster(state_->target);
+  RemoveLocalMaster(state_->target, state_->master);
 }
 
 absl::StatusOr<std::shared_ptr<Server>> Server::Create(const pb::ServerDef& def,
@@ -242,7 +242,7 @@ absl::Status Server::Stop() {
     if (state_->life == State::Life::kStopped) return absl::OkStatus();
     state_->life = State::Life::kStopped;
   }
-  RemoveLocalMaster(state_->target);
+  RemoveLocalMaster(state_->target, state_->master);
   state_->service->Shutdown();
   state_->changed.NotifyAll();
   MutexLock lock(TheServing().mu);

@@ -9,6 +9,7 @@
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/server/testing/cluster_test.h"
+#include "sluice/master/master.h"
 #include "sluice/session/session.h"
 
 namespace sluice {
@@ -152,6 +153,14 @@ TEST_F(ClusterTest, AServerServesOnWhenItsHandleIsDropped) {
   std::vector<Tensor> out;
   SLUICE_ASSERT_OK(session->Run({}, {c}, {}, &out));
   SLUICE_EXPECT_OK(watch.lock()->Stop());
+}
+
+TEST_F(ClusterTest, ASessionSkipsTheNetworkToASuccessorOnTheSamePort) {
+  std::shared_ptr<Server> first = worker0_;
+  SLUICE_ASSERT_OK(first->Stop());
+  worker0_ = Start("worker", 0);
+  first.reset();
+  EXPECT_NE(FindLocalMaster(worker0_->target()), nullptr);
 }
 
 TEST(Server, JoinReturnsAfterStop) {
