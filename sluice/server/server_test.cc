@@ -8,8 +8,8 @@
 #include "sluice/base/logging.h"
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
-#include "sluice/server/testing/cluster_test.h"
 #include "sluice/master/master.h"
+#include "sluice/server/testing/cluster_test.h"
 #include "sluice/session/session.h"
 
 namespace sluice {
