@@ -1,0 +1,178 @@
+#include "sluice/train/meta_graph.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <set>
+
+#include "sluice/base/file.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/path.h"
+#include "sluice/base/status.h"
+#include "sluice/client/collections.h"
+#include "sluice/graph/functions.h"
+#include "sluice/graph/graph_def.h"
+#include "sluice/proto/variable.pb.h"
+
+namespace sluice {
+namespace {
+
+// What readers take the graph's op vocabulary from.
+constexpr char kTensorFlowVersion[] = "1.15.5";
+
+// Collections whose members are variables.
+constexpr std::string_view kVariableKeys[] = {
+    keys::kGlobalVariables,        keys::kLocalVariables,
+    keys::kTrainableVariables,     keys::kModelVariables,
+    keys::kMovingAverageVariables, keys::kGlobalStep};
+
+void ExportWithShapes(const Graph& graph, pb::GraphDef* def) {
+  ExportOptions options;
+  options.add_shapes = true;
+  ExportGraphDef(graph, options, def);
+}
+
+std::string VariableBytes(const Variable& variable) {
+  pb::VariableDef def;
+  def.set_variable_name(TensorName(variable.ref()));
+  if (variable.initializer() != nullptr) {
+    def.set_initializer_name(variable.initializer()->name());
+  }
+  def.set_snapshot_name(TensorName(variable.value()));
+  if (variable.initial_value()) {
+    def.set_initial_value_name(TensorName(variable.initial_value()));
+  }
+  def.set_is_resource(variable.resource());
+  def.set_trainable(variable.trainable());
+  return def.SerializeAsString();
+}
+
+void AddItem(const CollectionItem& item, pb::CollectionDef* def) {
+  if (const auto* output = std::get_if<Output>(&item)) {
+    def->mutable_node_list()->add_value(TensorName(*output));
+  } else if (const auto* node = std::get_if<Node*>(&item)) {
+    def->mutable_node_list()->add_value((*node)->name());
+  } else if (const auto* variable = std::get_if<Variable>(&item)) {
+    def->mutable_bytes_list()->add_value(VariableBytes(*variable));
+  } else {
+    def->mutable_bytes_list()->add_value(std::get<std::string>(item));
+  }
+}
+
+void AddOpList(const pb::GraphDef& graph, pb::OpList* list) {
+  std::set<std::string> used;
+  for (const pb::NodeDef& node : graph.node()) used.insert(node.op());
+  for (const pb::FunctionDef& function : graph.library().function()) {
+    for (const pb::NodeDef& node : function.node_def()) used.insert(node.op());
+  }
+  for (const std::string& name : used) {
+    if (const OpInfo* op = OpRegistry::Global().Find(name)) {
+      OpDefToProto(op->def, list->add_op());
+    }
+  }
+}
+
+absl::StatusOr<Variable> VariableFromBytes(const std::string& bytes,
+                                           Graph* graph) {
+  pb::VariableDef def;
+  if (!def.ParseFromString(bytes)) {
+    return InvalidArgument("a variable of the meta graph does not parse");
+  }
+  Variable::Nodes nodes;
+  SLUICE_ASSIGN_OR_RETURN(nodes.ref, graph->FindOutput(def.variable_name()));
+  SLUICE_ASSIGN_OR_RETURN(nodes.value, graph->FindOutput(def.snapshot_name()));
+  if (!def.initial_value_name().empty()) {
+    SLUICE_ASSIGN_OR_RETURN(nodes.initial_value,
+                            graph->FindOutput(def.initial_value_name()));
+  }
+  nodes.initializer = graph->FindNode(def.initializer_name());
+  nodes.trainable = def.trainable();
+  return Variable(nodes);
+}
+
+// A name with ':' is a tensor, one without an op.
+absl::StatusOr<CollectionItem> NodeItem(const std::string& name, Graph* graph) {
+  if (name.find(':') != std::string::npos) {
+    SLUICE_ASSIGN_OR_RETURN(Output output, graph->FindOutput(name));
+    return CollectionItem(output);
+  }
+  Node* node = graph->FindNode(name);
+  if (node == nullptr) {
+    return InvalidArgument("a collection of the meta graph names '", name,
+                           "', which is not in its graph");
+  }
+  return CollectionItem(node);
+}
+
+absl::Status ReadCollection(const std::string& key,
+                            const pb::CollectionDef& def, Graph* graph) {
+  Collections& collections = Collections::Of(*graph);
+  const bool variables = std::ranges::count(kVariableKeys, key) > 0;
+  for (const std::string& bytes : def.bytes_list().value()) {
+    if (variables) {
+      SLUICE_ASSIGN_OR_RETURN(Variable variable,
+                              VariableFromBytes(bytes, graph));
+      collections.Add(key, variable);
+    } else {
+      collections.Add(key, bytes);
+    }
+  }
+  for (const std::string& name : def.node_list().value()) {
+    SLUICE_ASSIGN_OR_RETURN(CollectionItem item, NodeItem(name, graph));
+    collections.Add(key, std::move(item));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+pb::MetaGraphDef ExportMetaGraph(Graph& graph, const pb::SaverDef* saver) {
+  pb::MetaGraphDef meta;
+  ExportWithShapes(graph, meta.mutable_graph_def());
+  auto* info = meta.mutable_meta_info_def();
+  info->set_tensorflow_version(kTensorFlowVersion);
+  info->set_tensorflow_git_version("sluice");
+  AddOpList(meta.graph_def(), info->mutable_stripped_op_list());
+  if (saver != nullptr) *meta.mutable_saver_def() = *saver;
+  for (const auto& [key, items] : Collections::Of(graph).all()) {
+    pb::CollectionDef& def = (*meta.mutable_collection_def())[key];
+    for (const CollectionItem& item : items) AddItem(item, &def);
+  }
+  return meta;
+}
+
+absl::Status ImportMetaGraph(const pb::MetaGraphDef& meta, Graph* graph) {
+  SLUICE_RETURN_IF_ERROR(ImportGraphDef(meta.graph_def(), {}, graph));
+  for (const auto& [key, def] : meta.collection_def()) {
+    SLUICE_RETURN_IF_ERROR(
+        Annotate(ReadCollection(key, def, graph), StrCat("collection ", key)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<pb::MetaGraphDef> ReadMetaGraph(const std::string& path) {
+  if (!RealFileSystem().Exists(path)) {
+    return NotFound("File ", path, " does not exist.");
+  }
+  SLUICE_ASSIGN_OR_RETURN(const std::string bytes,
+                          RealFileSystem().ReadFile(path));
+  pb::MetaGraphDef meta;
+  if (meta.ParseFromString(bytes) ||
+      google::protobuf::TextFormat::ParseFromString(bytes, &meta)) {
+    return meta;
+  }
+  return InvalidArgument("Cannot parse file ", path, ": it is no meta graph.");
+}
+
+absl::Status WriteGraph(Graph& graph, const std::string& dir,
+                        const std::string& name) {
+  pb::GraphDef def;
+  ExportWithShapes(graph, &def);
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(def, &text)) {
+    return Internal("the graph does not print");
+  }
+  SLUICE_RETURN_IF_ERROR(RealFileSystem().MkDirs(dir));
+  return RealFileSystem().WriteFileAtomically(JoinPath(dir, name), text);
+}
+
+}  // namespace sluice
