@@ -33,6 +33,16 @@ py::object MetadataBytes(const RunMetadata& metadata) {
   return py::bytes(proto.SerializeAsString());
 }
 
+py::list ArraysFromTensors(std::vector<Tensor> tensors) {
+  py::list values;
+  for (Tensor& tensor : tensors) {
+    PyObject* value = ArrayFromTensor(std::move(tensor));
+    if (value == nullptr) throw py::error_already_set();
+    values.append(py::reinterpret_steal<py::object>(value));
+  }
+  return values;
+}
+
 // The slow way to run a prepared step: with options and metadata.
 py::tuple RunStep(PreparedStep& step, const std::vector<Tensor>& feeds,
                   int num_fetches, const py::bytes& options,
@@ -50,14 +60,32 @@ py::tuple RunStep(PreparedStep& step, const std::vector<Tensor>& feeds,
                       want_metadata ? &metadata : nullptr);
   }
   Check(status);
-  py::list values;
-  for (Tensor& tensor : fetched) {
-    PyObject* value = ArrayFromTensor(std::move(tensor));
-    if (value == nullptr) throw py::error_already_set();
-    values.append(py::reinterpret_steal<py::object>(value));
-  }
-  return py::make_tuple(values,
+  return py::make_tuple(ArraysFromTensors(std::move(fetched)),
                         want_metadata ? MetadataBytes(metadata) : py::none());
+}
+
+std::string SetUpPartialRun(Session& session, const StepSignature& signature) {
+  absl::StatusOr<std::string> name = Internal("");
+  {
+    py::gil_scoped_release release;
+    name = session.SetUpPartialRun(signature);
+  }
+  return Check(std::move(name));
+}
+
+py::list RunPartially(Session& session, const std::string& name,
+                      std::vector<std::string> feed_names,
+                      const std::vector<Tensor>& feeds,
+                      std::vector<std::string> fetch_names) {
+  std::vector<Tensor> fetched(fetch_names.size());
+  absl::Status status;
+  {
+    py::gil_scoped_release release;
+    status = session.RunPartially(
+        name, {std::move(feed_names), feeds, std::move(fetch_names), fetched});
+  }
+  Check(status);
+  return ArraysFromTensors(std::move(fetched));
 }
 
 }  // namespace
@@ -80,6 +108,8 @@ void BindSession(py::module_& m) {
              }
              Check(status);
            })
+      .def("set_up_partial_run", SetUpPartialRun)
+      .def("run_partially", RunPartially)
       .def("interrupt", [](Session& s) { s.Interrupt(); })
       .def("list_devices", [](Session& s) {
         absl::StatusOr<std::vector<DeviceInfo>> devices = Internal("");

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_format.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/random.h"
 #include "sluice/base/status.h"
 #include "sluice/master/connect.h"
-#include "sluice/master/plan_cache.h"
+#include "sluice/master/session_state.h"
 #include "sluice/passes/control_loops.h"
 #include "sluice/passes/partition.h"
 #include "sluice/passes/place.h"
@@ -21,110 +20,11 @@ absl::Status ClosedByClient() {
       "Step was cancelled by an explicit call to `Session::Close()`.");
 }
 
-class StepPlan {
- public:
-  struct TaskPart {
-    std::string task;
-    std::shared_ptr<WorkerInterface> worker;
-    std::shared_ptr<RegisteredGraph> graph;
-    bool has_client_edges = false;
-    std::shared_ptr<const Graph> definition;
-  };
-  std::vector<TaskPart> parts;
-  size_t num_feeds = 0;
-  size_t num_fetches = 0;
-};
-
-namespace {
-
-constexpr size_t kPlansKept = 1000;
-// Random step ids leave the top bits free, as on the wire.
-constexpr int kStepIdBits = 57;
-
-// Step ids only have to differ from those of other masters; a random start and
-// counting on is enough and costs nothing.
 int64_t NewStepId() {
   static std::atomic<uint64_t> next{RandomId()};
   return static_cast<int64_t>(next.fetch_add(1, std::memory_order_relaxed) &
                               ((uint64_t{1} << kStepIdBits) - 1));
 }
-
-}  // namespace
-
-struct MasterSession::State {
-  MasterEnv env;
-  SessionOptions options;
-  std::string handle;
-  std::vector<ConnectedTask> tasks;
-  std::vector<DeviceInfo> devices;
-  DeviceInfo client_device;
-  PlanCache plans{kPlansKept};
-
-  Mutex graph_mu;
-  Graph graph SLUICE_GUARDED_BY(graph_mu);
-  int placed_nodes SLUICE_GUARDED_BY(graph_mu) = 0;
-  PlaceErrors place_errors SLUICE_GUARDED_BY(graph_mu);
-  int64_t version SLUICE_GUARDED_BY(graph_mu) = 0;
-
-  Mutex mu;
-  bool closed SLUICE_GUARDED_BY(mu) = false;
-  absl::Status closed_why SLUICE_GUARDED_BY(mu);
-  absl::flat_hash_set<std::shared_ptr<struct MasterStep>> running
-      SLUICE_GUARDED_BY(mu);
-  int cleanups SLUICE_GUARDED_BY(mu) = 0;  // Calls that are still out.
-  std::vector<Done> waiting_close SLUICE_GUARDED_BY(mu);
-
-  const ConnectedTask* FindTask(std::string_view name) const {
-    for (const ConnectedTask& task : tasks) {
-      if (task.name == name) return &task;
-    }
-    return nullptr;
-  }
-
-  absl::Status PlaceNewNodes() SLUICE_REQUIRES(graph_mu) {
-    if (placed_nodes == graph.num_nodes()) return absl::OkStatus();
-    PlaceOptions place;
-    place.allow_soft = options.allow_soft_placement;
-    place.log = options.log_device_placement;
-    SLUICE_ASSIGN_OR_RETURN(place.own_task, DeviceName::Parse(env.own_task));
-    SLUICE_RETURN_IF_ERROR(Place(graph, devices, place, &place_errors));
-    placed_nodes = graph.num_nodes();
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature);
-  absl::StatusOr<std::shared_ptr<const StepPlan>> MakePlan(
-      const StepSignature& signature);
-  void MaybeFinishClose();
-};
-
-// A step under way. The session's list of running steps keeps it alive.
-struct MasterStep {
-  std::shared_ptr<MasterSession> session;
-  std::shared_ptr<const StepPlan> plan;
-  int64_t id = 0;
-  MasterSession::Done done;
-  RunMetadata* metadata = nullptr;
-  std::unique_ptr<StepStatsCollector> stats;
-  // One per part: a worker cancels its own when a node fails.
-  std::unique_ptr<Cancellation[]> cancellations;
-  std::atomic<int> left{0};
-  Mutex mu;
-  absl::Status status SLUICE_GUARDED_BY(mu);
-
-  void Cancel(const absl::Status& why) {
-    {
-      MutexLock lock(mu);
-      if (status.ok() || IsDerived(status)) status = why;
-    }
-    CancelParts(why);
-  }
-  void CancelParts(const absl::Status& why) {
-    for (size_t i = 0; i < plan->parts.size(); ++i) {
-      cancellations[i].Cancel(Derived(why));
-    }
-  }
-};
 
 MasterSession::MasterSession(std::unique_ptr<State> state)
     : state_(std::move(state)) {}
@@ -252,6 +152,7 @@ absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::State::MakePlan(
   auto plan = std::make_shared<StepPlan>();
   plan->num_feeds = signature.feeds.size();
   plan->num_fetches = signature.fetches.size();
+  plan->partial = signature.partial;
   for (Part& part : parts) {
     const ConnectedTask* task = FindTask(part.name);
     if (task == nullptr) return NotFound("worker ", part.name);
@@ -272,7 +173,7 @@ absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::State::MakePlan(
     request.session_handle = handle;
     request.graph = part.definition;
     // The client's tensors enter and leave on the master's own task.
-    if (part.task == env.own_task) {
+    if (part.task == env.own_task && !signature.partial) {
       request.feeds = signature.feeds;
       request.fetches = signature.fetches;
       part.has_client_edges = true;
@@ -302,13 +203,49 @@ absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::Plan(
     MutexLock lock(state_->mu);
     if (state_->closed) return FailedPrecondition("Session is closed.");
   }
-  return state_->plans.FindOrBuild(signature,
-                                   [&] { return state_->MakePlan(signature); });
+  auto plan = state_->plans.FindOrBuild(
+      signature, [&] { return state_->MakePlan(signature); });
+  if (plan.ok()) return plan;
+  // Workers forget a session that is closed while a plan is made.
+  MutexLock lock(state_->mu);
+  return state_->closed ? state_->closed_cause : plan.status();
 }
 
 std::shared_ptr<const StepPlan> MasterSession::FindPlan(
     const StepSignature& signature) {
   return state_->plans.Find(signature);
+}
+
+absl::StatusOr<int64_t> MasterSession::MakeCallable(
+    const StepSignature& signature, const RunOptions& options) {
+  Callable callable;
+  callable.options = options;
+  callable.num_feeds = static_cast<int>(signature.feeds.size());
+  callable.num_fetches = static_cast<int>(signature.fetches.size());
+  SLUICE_ASSIGN_OR_RETURN(callable.plan, Plan(signature));
+  MutexLock lock(state_->mu);
+  const int64_t handle = state_->next_callable++;
+  state_->callables.emplace(handle, std::move(callable));
+  return handle;
+}
+
+absl::StatusOr<MasterSession::Callable> MasterSession::FindCallable(
+    int64_t handle) {
+  MutexLock lock(state_->mu);
+  auto it = state_->callables.find(handle);
+  if (it != state_->callables.end()) return it->second;
+  if (handle < 0 || handle >= state_->next_callable) {
+    return InvalidArgument("No such callable handle: ", handle);
+  }
+  return InvalidArgument(
+      "Attempted to run callable after handle was released: ", handle);
+}
+
+absl::Status MasterSession::ReleaseCallable(int64_t handle) {
+  SLUICE_RETURN_IF_ERROR(FindCallable(handle).status());
+  MutexLock lock(state_->mu);
+  state_->callables.erase(handle);
+  return absl::OkStatus();
 }
 
 namespace {
@@ -330,11 +267,18 @@ void AddError(const absl::Status& status, absl::Status* combined) {
 
 int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
                            const RunArgs& args, Done done) {
+  const int64_t id = NewStepId();
+  RunAs(id, std::move(plan), args, std::move(done));
+  return id;
+}
+
+void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
+                          const RunArgs& args, Done done) {
   auto owned = std::make_shared<MasterStep>();
   MasterStep* step = owned.get();
   step->session = shared_from_this();
   step->plan = std::move(plan);
-  step->id = NewStepId();
+  step->id = id;
   step->done = std::move(done);
   step->metadata = args.metadata;
   const size_t num_parts = step->plan->parts.size();
@@ -353,11 +297,10 @@ int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
   }
   if (!refused.ok()) {
     step->done(refused);
-    return step->id;
+    return;
   }
   step->left.store(static_cast<int>(num_parts), std::memory_order_relaxed);
   const std::shared_ptr<const StepPlan> keep = step->plan;
-  const int64_t id = step->id;
   for (size_t i = 0; i < num_parts; ++i) {
     const StepPlan::TaskPart& part = keep->parts[i];
     RunGraphRequest request;
@@ -379,7 +322,8 @@ int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
         bool cause = false;
         {
           MutexLock lock(step->mu);
-          cause = !IsDerived(status) && step->status.ok();
+          cause = !IsDerived(status) &&
+                  (step->status.ok() || IsDerived(step->status));
           AddError(status, &step->status);
         }
         if (cause && step->plan->parts.size() > 1) step->CancelParts(status);
@@ -390,7 +334,6 @@ int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
     });
   }
   if (num_parts == 0) FinishStep(step);
-  return id;
 }
 
 void MasterSession::CancelStep(int64_t step_id, const absl::Status& why) {
@@ -431,23 +374,30 @@ void MasterSession::FinishStep(MasterStep* step) {
     MutexLock lock(state_->mu);
     auto it = state_->running.find(step);
     over = std::move(state_->running.extract(it).value());
-    if (several) state_->cleanups += static_cast<int>(plan->parts.size());
   }
   over = nullptr;
-  // Nothing of a step without transfers is left on its worker.
-  if (several) {
-    for (const StepPlan::TaskPart& part : plan->parts) {
-      part.worker->CleanupGraph(id, [self](absl::Status) {
-        {
-          MutexLock lock(self->state_->mu);
-          --self->state_->cleanups;
-        }
-        self->state_->MaybeFinishClose();
-      });
-    }
-  }
+  // Nothing of a step without transfers is left on its worker. What a partial
+  // run has computed stays there until it is fetched.
+  if (several && !plan->partial) CleanUpStep(*plan, id);
   state_->MaybeFinishClose();
   done(std::move(status));
+}
+
+void MasterSession::CleanUpStep(const StepPlan& plan, int64_t step_id) {
+  {
+    MutexLock lock(state_->mu);
+    state_->cleanups += static_cast<int>(plan.parts.size());
+  }
+  for (const StepPlan::TaskPart& part : plan.parts) {
+    part.worker->CleanupGraph(step_id,
+                              [self = shared_from_this()](absl::Status) {
+                                {
+                                  MutexLock lock(self->state_->mu);
+                                  --self->state_->cleanups;
+                                }
+                                self->state_->MaybeFinishClose();
+                              });
+  }
 }
 
 void MasterSession::State::MaybeFinishClose() {
@@ -462,6 +412,7 @@ void MasterSession::State::MaybeFinishClose() {
 
 void MasterSession::Close(const absl::Status& why, Done done) {
   std::vector<std::shared_ptr<MasterStep>> running;
+  std::vector<std::shared_ptr<OpenPartialRun>> partial_runs;
   auto self = shared_from_this();
   bool again;
   {
@@ -469,6 +420,7 @@ void MasterSession::Close(const absl::Status& why, Done done) {
     again = state_->closed;
     state_->closed = true;
     state_->closed_why = FailedPrecondition("Session is closed.");
+    state_->closed_cause = why;
     if (!again)
       state_->waiting_close.push_back(
           [self, done = std::move(done)](absl::Status) mutable {
@@ -486,12 +438,17 @@ void MasterSession::Close(const absl::Status& why, Done done) {
             done(absl::OkStatus());
           });
     running.assign(state_->running.begin(), state_->running.end());
+    for (auto& [name, run] : state_->partial_runs) {
+      partial_runs.push_back(std::move(run));
+    }
+    state_->partial_runs.clear();
   }
   if (again) {
     done(absl::OkStatus());
     return;
   }
   for (const auto& step : running) step->Cancel(why);
+  for (const auto& run : partial_runs) CleanUpStep(*run->plan, run->step_id);
   state_->MaybeFinishClose();
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/graph/graph.h"
 #include "sluice/master/options.h"
+#include "sluice/master/partial_run.h"
 #include "sluice/passes/step_graph.h"
 #include "sluice/worker/worker_interface.h"
 
@@ -75,6 +76,27 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Ends a step early; its `done` gets `why`. Nothing happens if it is over.
   void CancelStep(int64_t step_id, const absl::Status& why);
 
+  // A plan under a number, with its options, until it is released. Making one
+  // blocks as Plan does.
+  struct Callable {
+    std::shared_ptr<const StepPlan> plan;
+    RunOptions options;
+    int num_feeds = 0;
+    int num_fetches = 0;
+  };
+  absl::StatusOr<int64_t> MakeCallable(const StepSignature& signature,
+                                       const RunOptions& options);
+  absl::StatusOr<Callable> FindCallable(int64_t handle);
+  absl::Status ReleaseCallable(int64_t handle);
+
+  // Prepares a step that is run in several calls and returns its name. Blocks
+  // while the plan is made.
+  absl::StatusOr<std::string> SetUpPartialRun(StepSignature signature);
+  // One of these calls. The first starts the step; it is over with the call
+  // that leaves nothing to feed or fetch, or with the first error.
+  void RunPartially(const std::string& name, PartialRunArgs args, Done done);
+  void CancelPartialRun(const std::string& name, const absl::Status& why);
+
   // No new steps; running ones are cancelled with `why` and waited for (by
   // callback), then the worker sessions go.
   void Close(const absl::Status& why, Done done);
@@ -82,7 +104,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
  private:
   struct State;
   explicit MasterSession(std::unique_ptr<State> state);
+  void RunAs(int64_t step_id, std::shared_ptr<const StepPlan> plan,
+             const RunArgs& args, Done done);
   void FinishStep(struct MasterStep* step);
+  void EndPartialCall(const std::string& name,
+                      const std::shared_ptr<struct OpenPartialRun>& run,
+                      absl::Status status, Done done);
+  void CleanUpStep(const StepPlan& plan, int64_t step_id);
   const std::unique_ptr<State> state_;
 };
 

@@ -60,7 +60,7 @@ class StepGraphBuilder {
         return InvalidArgument("Endpoint \"", name, "\" fed more than once.");
       }
       AttrMap attrs = TransferAttrs(name, client_.text, client_.incarnation,
-                                    client_.text, true);
+                                    client_.text, !signature_.partial);
       attrs.Set("tensor_type", BaseType(TypeOf(*fed)));
       NodeSpec spec{StrCat("_recv_", fed->node->name(), "_", fed->index),
                     "_Recv",
@@ -178,8 +178,9 @@ class StepGraphBuilder {
   absl::Status AddFetches() {
     for (size_t i = 0; i < fetches_.size(); ++i) {
       const Output source{copies_[fetches_[i].node->id()], fetches_[i].index};
-      AttrMap attrs = TransferAttrs(signature_.fetches[i], client_.text,
-                                    client_.incarnation, client_.text, true);
+      AttrMap attrs =
+          TransferAttrs(signature_.fetches[i], client_.text,
+                        client_.incarnation, client_.text, !signature_.partial);
       NodeSpec spec{StrCat("_send_", source.node->name(), "_", source.index),
                     "_Send",
                     {source},

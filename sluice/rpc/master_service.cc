@@ -10,6 +10,7 @@
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/recent_ids.h"
 #include "sluice/rpc/services.h"
+#include "sluice/rpc/step_replies.h"
 #include "sluice/tensor/codec.h"
 
 namespace sluice {
@@ -66,6 +67,10 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
         {paths::kCloseSession, &MasterService::CloseSession},
         {paths::kListDevices, &MasterService::ListDevices},
         {paths::kReset, &MasterService::Reset},
+        {paths::kPartialRunSetup, &MasterService::PartialRunSetup},
+        {paths::kMakeCallable, &MasterService::MakeCallable},
+        {paths::kRunCallable, &MasterService::RunCallable},
+        {paths::kReleaseCallable, &MasterService::ReleaseCallable},
     };
     return *table;
   }
@@ -148,7 +153,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
 
   // A client's step.
   struct Running {
-    CallPtr call;
+    std::shared_ptr<StepAudience> audience;
     pb::RunStepRequest request;
     std::shared_ptr<MasterSession> session;
     StepSignature signature;
@@ -159,10 +164,18 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
 
   void RunStep(CallPtr call) {
     auto run = std::make_shared<Running>();
-    run->call = call;
     if (!Parse(call, &run->request)) return;
+    const StepReplies::Found found =
+        replies_.FindOrAdd(run->request.request_id());
+    run->audience = found.audience;
+    found.audience->Join(std::move(call));
+    if (!found.first) return;
     if (absl::Status status = Prepare(run.get()); !status.ok()) {
       Finish(*run, status);
+      return;
+    }
+    if (!run->request.partial_run_handle().empty()) {
+      RunPartially(run);
       return;
     }
     // The first step of its kind waits for workers to register their parts.
@@ -184,10 +197,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     pb::RunStepRequest& request = run->request;
     SLUICE_ASSIGN_OR_RETURN(run->session,
                             master_->FindSession(request.session_handle()));
-    if (!request.partial_run_handle().empty()) {
-      return InvalidArgument(
-          "Must run PartialRunSetup before performing partial runs");
-    }
+    // Its answer is forgotten by now.
     if (!ids_.Add(request.request_id())) {
       return Aborted("The same RunStep (Master) request was received twice. ",
                      request.ShortDebugString());
@@ -218,8 +228,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     const int64_t id =
         session.Run(std::move(plan), args,
                     [run](absl::Status status) { Finish(*run, status); });
-    // When the answer is out already, this is never called.
-    run->call->OnCancel([session = run->session, id] {
+    run->audience->OnAbandoned([session = run->session, id] {
       SLUICE_LOG(INFO)
           << "Client requested cancellation for RunStep, cancelling "
              "worker operations.";
@@ -227,9 +236,22 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     });
   }
 
+  void RunPartially(const std::shared_ptr<Running>& run) {
+    const std::string& handle = run->request.partial_run_handle();
+    run->session->RunPartially(
+        handle,
+        {run->signature.feeds, run->feeds, run->signature.fetches,
+         run->fetches},
+        [run](absl::Status status) { Finish(*run, status); });
+    run->audience->OnAbandoned([session = run->session, handle] {
+      session->CancelPartialRun(
+          handle, Cancelled("RunStep was cancelled by its client"));
+    });
+  }
+
   static void Finish(Running& run, const absl::Status& status) {
     if (!status.ok() && !run.request.store_errors_in_response_body()) {
-      run.call->Fail(status);
+      run.audience->Fail(status);
       return;
     }
     pb::RunStepResponse response;
@@ -242,15 +264,160 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
         tensor->set_name(run.signature.fetches[i]);
         TensorToProto(run.fetches[i], tensor->mutable_tensor());
       }
-      if (!run.metadata.step_stats.empty() ||
-          !run.metadata.partition_graphs.empty()) {
-        if (!run.request.options().output_partition_graphs()) {
-          run.metadata.partition_graphs.clear();
-        }
-        RunMetadataToProto(run.metadata, response.mutable_metadata());
-      }
+      MetadataToProto(run.request.options(), &run.metadata,
+                      response.mutable_metadata());
     }
-    run.call->Reply(ToByteBuffer(response));
+    run.audience->Reply(ToByteBuffer(response));
+  }
+
+  // What was asked for; a client always gets the message.
+  static void MetadataToProto(const pb::RunOptions& options,
+                              RunMetadata* metadata, pb::RunMetadata* proto) {
+    if (!options.output_partition_graphs()) metadata->partition_graphs.clear();
+    if (metadata->step_stats.empty() && metadata->partition_graphs.empty()) {
+      return;
+    }
+    RunMetadataToProto(*metadata, proto);
+  }
+
+  void PartialRunSetup(CallPtr call) {
+    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+      pb::PartialRunSetupRequest request;
+      if (!Parse(call, &request)) return;
+      pb::PartialRunSetupResponse response;
+      Answer(call, self->SetUpPartialRun(request, &response), response);
+    });
+  }
+
+  absl::Status SetUpPartialRun(const pb::PartialRunSetupRequest& request,
+                               pb::PartialRunSetupResponse* response) {
+    SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
+                            master_->FindSession(request.session_handle()));
+    SLUICE_RETURN_IF_ERROR(CheckNew(request, "PartialRunSetup"));
+    StepSignature signature;
+    signature.feeds.assign(request.feed().begin(), request.feed().end());
+    signature.fetches.assign(request.fetch().begin(), request.fetch().end());
+    signature.targets.assign(request.target().begin(), request.target().end());
+    SLUICE_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(),
+                            session->SetUpPartialRun(std::move(signature)));
+    return absl::OkStatus();
+  }
+
+  template <typename Request>
+  absl::Status CheckNew(const Request& request, const char* method) {
+    if (ids_.Add(request.request_id())) return absl::OkStatus();
+    return Aborted("The same ", method,
+                   " (Master) request was received twice. ",
+                   request.ShortDebugString());
+  }
+
+  void MakeCallable(CallPtr call) {
+    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+      pb::MakeCallableRequest request;
+      if (!Parse(call, &request)) return;
+      pb::MakeCallableResponse response;
+      Answer(call, self->AddCallable(request, &response), response);
+    });
+  }
+
+  absl::Status AddCallable(const pb::MakeCallableRequest& request,
+                           pb::MakeCallableResponse* response) {
+    SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
+                            master_->FindSession(request.session_handle()));
+    SLUICE_RETURN_IF_ERROR(CheckNew(request, "MakeCallable"));
+    const pb::CallableOptions& options = request.options();
+    if (options.tensor_connection_size() > 0) {
+      return Unimplemented(
+          "Callables with tensor connections are not served; feed and fetch "
+          "the tensors instead");
+    }
+    if (options.feed_devices_size() > 0 || options.fetch_devices_size() > 0) {
+      return Unimplemented(
+          "feed_devices and fetch_devices do not exist in distributed "
+          "sessions");
+    }
+    StepSignature signature;
+    signature.feeds.assign(options.feed().begin(), options.feed().end());
+    signature.fetches.assign(options.fetch().begin(), options.fetch().end());
+    signature.targets.assign(options.target().begin(), options.target().end());
+    SLUICE_ASSIGN_OR_RETURN(
+        int64_t handle,
+        session->MakeCallable(signature,
+                              RunOptionsFromProto(options.run_options())));
+    response->set_handle(handle);
+    return absl::OkStatus();
+  }
+
+  // A callable's step.
+  struct RunningCallable {
+    CallPtr call;
+    std::vector<Tensor> feeds;
+    std::vector<Tensor> fetches;
+    RunMetadata metadata;
+    RunOptions options;
+  };
+
+  void RunCallable(CallPtr call) {
+    pb::RunCallableRequest request;
+    if (!Parse(call, &request)) return;
+    auto run = std::make_shared<RunningCallable>();
+    run->call = call;
+    if (absl::Status status = Start(&request, run); !status.ok()) {
+      call->Fail(status);
+    }
+  }
+
+  absl::Status Start(pb::RunCallableRequest* request,
+                     const std::shared_ptr<RunningCallable>& run) {
+    SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
+                            master_->FindSession(request->session_handle()));
+    SLUICE_RETURN_IF_ERROR(CheckNew(*request, "RunCallable"));
+    SLUICE_ASSIGN_OR_RETURN(MasterSession::Callable callable,
+                            session->FindCallable(request->handle()));
+    if (request->feed_size() != callable.num_feeds) {
+      return InvalidArgument("Callable ", request->handle(), " takes ",
+                             callable.num_feeds, " feeds, but got ",
+                             request->feed_size());
+    }
+    for (pb::TensorProto& feed : *request->mutable_feed()) {
+      SLUICE_ASSIGN_OR_RETURN(Tensor value, TensorFromProto(std::move(feed)));
+      run->feeds.push_back(std::move(value));
+    }
+    run->fetches.resize(callable.num_fetches);
+    run->options = callable.options;
+    MasterSession::RunArgs args;
+    args.feeds = run->feeds;
+    args.fetches = run->fetches;
+    args.options = run->options;
+    if (args.options.trace || args.options.partition_graphs) {
+      args.metadata = &run->metadata;
+    }
+    const int64_t id =
+        session->Run(callable.plan, args, [run](absl::Status status) {
+          pb::RunCallableResponse response;
+          for (const Tensor& fetch : run->fetches) {
+            if (status.ok()) TensorToProto(fetch, response.add_fetch());
+          }
+          pb::RunOptions options;
+          RunOptionsToProto(run->options, &options);
+          MetadataToProto(options, &run->metadata, response.mutable_metadata());
+          Answer(run->call, status, response);
+        });
+    run->call->OnCancel([session, id] {
+      session->CancelStep(id,
+                          Cancelled("RunCallable was cancelled by its client"));
+    });
+    return absl::OkStatus();
+  }
+
+  void ReleaseCallable(CallPtr call) {
+    pb::ReleaseCallableRequest request;
+    if (!Parse(call, &request)) return;
+    auto session = master_->FindSession(request.session_handle());
+    Answer(call,
+           session.ok() ? (*session)->ReleaseCallable(request.handle())
+                        : session.status(),
+           pb::ReleaseCallableResponse());
   }
 
   void CloseSession(CallPtr call) {
@@ -305,6 +472,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
 
   const std::shared_ptr<Master> master_;
   RecentIds ids_{10000};
+  StepReplies replies_;
 };
 
 }  // namespace

@@ -2,9 +2,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "sluice/base/blocking_pool.h"
+#include "sluice/base/hash.h"
 #include "sluice/base/logging.h"
+#include "sluice/base/random.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/graph_def.h"
+#include "sluice/proto/collective.pb.h"
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/config.h"
@@ -66,6 +69,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         {paths::kTracing, &WorkerService::Empty<pb::TracingResponse>},
         {paths::kMarkRecvFinished,
          &WorkerService::Empty<pb::MarkRecvFinishedResponse>},
+        {paths::kGetStepSequence, &WorkerService::GetStepSequence},
     };
     return *table;
   }
@@ -218,8 +222,11 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
                      ". Possibly, this worker (\"", worker_->task().ToString(),
                      "\") just restarted.");
     }
-    if (request->is_partial()) {
-      return Unimplemented("Partial runs are not served yet");
+    if (request->is_partial() &&
+        !(run->graph->feeds.empty() && run->graph->fetches.empty())) {
+      return Unimplemented(
+          "The client's feeds and fetches of a partial run enter and leave on "
+          "its master's own task, not here");
     }
     if (!ids_.Add(request->request_id())) {
       return Aborted("The same RunGraph request was received twice. ",
@@ -257,6 +264,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       return;
     }
     const int64_t step_id = request.step_id();
+    if (request.is_partial()) {
+      RunPartially(run, step_id, request.is_last_partial_run());
+      return;
+    }
     call->OnCancel([run, step_id, worker = worker_] {
       SLUICE_VLOG(1) << "Cancellation requested for RunGraph.";
       const absl::Status why =
@@ -273,6 +284,55 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     direct.stats = run->traced ? &run->stats : nullptr;
     worker_->RunGraph(direct,
                       [run](absl::Status status) { Finish(*run, status); });
+  }
+
+  // A part of a partial run without feeds and fetches: the first call starts
+  // it, the last one waits for its end.
+  struct PartialStep {
+    Mutex mu;
+    bool ended SLUICE_GUARDED_BY(mu) = false;
+    absl::Status status SLUICE_GUARDED_BY(mu);
+    std::shared_ptr<Running> last SLUICE_GUARDED_BY(mu);
+  };
+
+  void RunPartially(const std::shared_ptr<Running>& run, int64_t step_id,
+                    bool last) {
+    std::shared_ptr<PartialStep> step;
+    bool first;
+    {
+      MutexLock lock(mu_);
+      auto [it, added] = partial_steps_.try_emplace(step_id);
+      if (added) it->second = std::make_shared<PartialStep>();
+      first = added;
+      step = it->second;
+      if (last) partial_steps_.erase(it);
+    }
+    if (first) {
+      RunGraphRequest direct;
+      direct.graph = run->graph->graph.get();
+      direct.step_id = step_id;
+      direct.cancellation = &run->cancellation;
+      worker_->RunGraph(direct, [run, step](absl::Status status) {
+        std::shared_ptr<Running> waiting;
+        {
+          MutexLock lock(step->mu);
+          step->ended = true;
+          step->status = status;
+          waiting = std::move(step->last);
+        }
+        if (waiting != nullptr) Finish(*waiting, status);
+      });
+    }
+    absl::Status status;
+    {
+      MutexLock lock(step->mu);
+      if (last && !step->ended) {
+        step->last = run;
+        return;
+      }
+      if (last) status = step->status;
+    }
+    Finish(*run, status);
   }
 
   static void Finish(Running& run, const absl::Status& status) {
@@ -300,6 +360,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void CleanupGraph(CallPtr call) {
     pb::CleanupGraphRequest request;
     if (!Parse(call, &request)) return;
+    {
+      MutexLock lock(mu_);
+      partial_steps_.erase(request.step_id());
+    }
     worker_->CleanupGraph(request.step_id(), [call](absl::Status status) {
       Answer(call, status, pb::CleanupGraphResponse());
     });
@@ -313,6 +377,22 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         [call](absl::Status status) {
           Answer(call, status, pb::CleanupAllResponse());
         });
+  }
+
+  // Step ids that the members of a collective agree on: every one asks the same
+  // task, and gets the same id for the same graph.
+  void GetStepSequence(CallPtr call) {
+    pb::GetStepSequenceRequest request;
+    if (!Parse(call, &request)) return;
+    pb::GetStepSequenceResponse response;
+    for (const int64_t key : request.graph_key()) {
+      pb::StepSequence* sequence = response.add_step_sequence();
+      sequence->set_graph_key(key);
+      // The top bits stay free, as those of all step ids.
+      sequence->set_next_step_id(
+          static_cast<int64_t>(Hash64(StrCat(sequence_seed_, ";", key)) >> 8));
+    }
+    call->Reply(ToByteBuffer(response));
   }
 
   void RecvTensor(CallPtr call) {
@@ -340,9 +420,12 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   const std::shared_ptr<Worker> worker_;
   const pb::ClusterDef cluster_;
   std::atomic<uint64_t> next_handle_{1};
+  const uint64_t sequence_seed_ = RandomId();
   RecentIds ids_{100000};
   Mutex mu_;
   absl::flat_hash_map<std::string, std::shared_ptr<ServedGraph>> graphs_
+      SLUICE_GUARDED_BY(mu_);
+  absl::flat_hash_map<int64_t, std::shared_ptr<PartialStep>> partial_steps_
       SLUICE_GUARDED_BY(mu_);
 };
 
@@ -353,6 +436,22 @@ ServiceHandler MakeWorkerService(std::shared_ptr<Worker> worker,
   auto service = std::make_shared<WorkerService>(std::move(worker), cluster);
   return [service](CallPtr call) { return service->Handle(std::move(call)); };
 }
+
+namespace {
+
+std::string_view WhyNotServed(std::string_view path) {
+  const std::string_view method = path.substr(path.rfind('/') + 1);
+  if (method == "RecvBuf" || method == "CompleteGroup" ||
+      method == "CompleteInstance") {
+    return "it has no collective operations";
+  }
+  if (path.find("EagerService") != path.npos) {
+    return "it runs graphs, not single operations";
+  }
+  return "there is no such method";
+}
+
+}  // namespace
 
 CallHandler MakeTaskHandler(std::shared_ptr<Worker> worker,
                             std::shared_ptr<Master> master,
@@ -366,7 +465,8 @@ CallHandler MakeTaskHandler(std::shared_ptr<Worker> worker,
       call->Fail(ResourceExhausted("Out of memory while reading a request"));
       return;
     }
-    call->Fail(Unimplemented("Sluice does not serve ", call->path()));
+    call->Fail(Unimplemented("Sluice does not serve ", call->path(), ": ",
+                             WhyNotServed(call->path())));
   };
 }
 

@@ -90,6 +90,34 @@ TEST_F(ClusterTest, AnErrorNamesItsTask) {
                               HasSubstr("{{node bad}}"))));
 }
 
+// The consumer's part hears of the failure before the failing part answers.
+TEST_F(ClusterTest, AnErrorEndsPartsThatWaitForSomethingElse) {
+  Graph graph;
+  Scope scope(graph);
+  const Scope ps = scope.Device("/job:ps/task:0");
+  const Output zero = scope.Named("zero").Add(
+      "Placeholder", {},
+      {{"dtype", DType::kInt32}, {"shape", PartialShape::Scalar()}});
+  const Output quotient = ps.Add("FloorDiv", {ps.Scalar<int32_t>(1), zero});
+  const Output used = scope.Device("/job:worker/task:0").Add("Neg", {quotient});
+  const Scope other = scope.Device("/job:worker/task:1");
+  const Output queue = other.Add(
+      "FIFOQueueV2", {},
+      {{"component_types", std::vector<DType>{DType::kFloat}},
+       {"shapes", std::vector<PartialShape>{PartialShape::Scalar()}}});
+  const Output taken =
+      other.Add("QueueDequeueV2", {queue},
+                {{"component_types", std::vector<DType>{DType::kFloat}}});
+  ASSERT_TRUE(scope.ok()) << scope.status();
+  auto session = Open(Remote(*worker0_), graph);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(session->Run({{zero, Tensor::Scalar<int32_t>(0)}},
+                             {used, taken}, {}, nullptr),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("division by zero")));
+  }
+}
+
 TEST_F(ClusterTest, ARestartedTaskIsNoticed) {
   Graph graph;
   Counter counter(graph);

@@ -87,6 +87,27 @@ class DirectClient : public SessionClient {
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
       const StepSignature& signature) override;
 
+  absl::StatusOr<std::string> SetUpPartialRun(
+      const StepSignature& signature) override {
+    return session_->SetUpPartialRun(signature);
+  }
+
+  absl::Status RunPartially(const std::string& name,
+                            PartialRunArgs args) override {
+    Waiter waiter;
+    {
+      MutexLock lock(mu_);
+      partial_.insert(name);
+    }
+    session_->RunPartially(name, std::move(args), [&](absl::Status s) {
+      waiter.Finish(std::move(s));
+    });
+    waiter.WaitUntil(std::nullopt);
+    MutexLock lock(mu_);
+    partial_.erase(name);
+    return waiter.Take();
+  }
+
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices() override {
     return std::vector<DeviceInfo>(session_->devices().begin(),
                                    session_->devices().end());
@@ -106,14 +127,19 @@ class DirectClient : public SessionClient {
   void Interrupt() override {
     std::shared_ptr<Cancellation> opening;
     absl::flat_hash_set<int64_t> steps;
+    absl::flat_hash_set<std::string> partial;
     {
       MutexLock lock(mu_);
+      partial = partial_;
       opening = opening_;
       steps = blocked_;
     }
     if (opening != nullptr) opening->Cancel(Cancelled("Interrupted"));
     for (int64_t id : steps) {
       session_->CancelStep(id, Cancelled("Interrupted"));
+    }
+    for (const std::string& name : partial) {
+      session_->CancelPartialRun(name, Cancelled("Interrupted"));
     }
   }
 
@@ -192,6 +218,7 @@ class DirectClient : public SessionClient {
   Mutex mu_;
   std::shared_ptr<Cancellation> opening_ SLUICE_GUARDED_BY(mu_);
   absl::flat_hash_set<int64_t> blocked_ SLUICE_GUARDED_BY(mu_);
+  absl::flat_hash_set<std::string> partial_ SLUICE_GUARDED_BY(mu_);
 };
 
 class DirectStep : public PreparedStep {

@@ -19,7 +19,8 @@ namespace {
 // A dead master must not keep a program from ending.
 constexpr int64_t kCloseMs = 10000;
 // How long a step waits for a master that is gone; longer when the session was
-// never opened. A master that comes back has forgotten the session, and says so.
+// never opened. A master that comes back has forgotten the session, and says
+// so.
 constexpr int64_t kReconnectMs = 30000;
 
 class RemoteClient : public SessionClient {
@@ -46,6 +47,27 @@ class RemoteClient : public SessionClient {
 
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
       const StepSignature& signature) override;
+
+  absl::StatusOr<std::string> SetUpPartialRun(
+      const StepSignature& signature) override {
+    pb::PartialRunSetupRequest request;
+    request.set_session_handle(handle_);
+    for (const std::string& name : signature.feeds) request.add_feed(name);
+    for (const std::string& name : signature.fetches) request.add_fetch(name);
+    for (const std::string& name : signature.targets) request.add_target(name);
+    request.set_request_id(static_cast<int64_t>(RandomId()));
+    pb::PartialRunSetupResponse response;
+    SLUICE_RETURN_IF_ERROR(Call(paths::kPartialRunSetup, request, &response,
+                                config_.options.operation_timeout_ms,
+                                kReconnectMs));
+    return response.partial_run_handle();
+  }
+
+  absl::Status RunPartially(const std::string& name,
+                            PartialRunArgs args) override {
+    const StepSignature step = {args.feed_names, args.fetch_names, {}};
+    return RunStep(step, args.feeds, args.fetches, {}, nullptr, name);
+  }
 
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices() override {
     pb::ListDevicesRequest request;
@@ -95,9 +117,11 @@ class RemoteClient : public SessionClient {
 
   absl::Status RunStep(const StepSignature& signature,
                        std::span<const Tensor> feeds, std::span<Tensor> fetches,
-                       const RunOptions& options, RunMetadata* metadata) {
+                       const RunOptions& options, RunMetadata* metadata,
+                       const std::string& partial_run = "") {
     pb::RunStepRequest request;
     request.set_session_handle(handle_);
+    request.set_partial_run_handle(partial_run);
     for (size_t i = 0; i < feeds.size(); ++i) {
       pb::NamedTensorProto* feed = request.add_feed();
       feed->set_name(signature.feeds[i]);

@@ -134,6 +134,31 @@ absl::Status Session::Run(const std::vector<Feed>& feeds,
   return step->Run({values.data(), values.size()}, results, options, metadata);
 }
 
+absl::StatusOr<std::string> Session::SetUpPartialRun(
+    const StepSignature& signature) {
+  MutexLock lock(state_->mu);
+  if (state_->closed) {
+    return FailedPrecondition("Attempted to use a closed Session.");
+  }
+  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
+  return state_->client->SetUpPartialRun(signature);
+}
+
+absl::Status Session::RunPartially(const std::string& name,
+                                   PartialRunArgs args) {
+  {
+    MutexLock lock(state_->mu);
+    if (state_->closed) {
+      return FailedPrecondition("Attempted to use a closed Session.");
+    }
+  }
+  if (args.feed_names.size() != args.feeds.size() ||
+      args.fetch_names.size() != args.fetches.size()) {
+    return InvalidArgument("Each feed and fetch needs a name and a tensor");
+  }
+  return state_->client->RunPartially(name, std::move(args));
+}
+
 absl::StatusOr<std::vector<DeviceInfo>> Session::ListDevices() {
   MutexLock lock(state_->mu);
   SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/graph/graph.h"
 #include "sluice/master/options.h"
+#include "sluice/master/partial_run.h"
 #include "sluice/passes/step_graph.h"
 
 namespace sluice {
@@ -70,6 +71,12 @@ class Session {
   // valid when the graph grows.
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
       const StepSignature& signature);
+
+  // A step in several calls: names what will be fed and fetched, then runs as
+  // far as each call's feeds and fetches go. It is over when all have come, or
+  // with the first error.
+  absl::StatusOr<std::string> SetUpPartialRun(const StepSignature& signature);
+  absl::Status RunPartially(const std::string& name, PartialRunArgs args);
 
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices();
 

@@ -20,6 +20,10 @@ class SessionClient {
   virtual absl::Status Sync(const Graph& graph) = 0;
   virtual absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
       const StepSignature& signature) = 0;
+  virtual absl::StatusOr<std::string> SetUpPartialRun(
+      const StepSignature& signature) = 0;
+  virtual absl::Status RunPartially(const std::string& name,
+                                    PartialRunArgs args) = 0;
   virtual absl::StatusOr<std::vector<DeviceInfo>> ListDevices() = 0;
   virtual absl::Status Close() = 0;
   virtual void Interrupt() = 0;

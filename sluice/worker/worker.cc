@@ -171,6 +171,7 @@ struct RunningGraph {
   Step step;
   Cancellation own_cancellation;  // When the caller brings none.
   std::shared_ptr<StepTensors> tensors;
+  Cancellation::Token abort_token = Cancellation::kNone;
   SessionGraph* graph = nullptr;
   std::atomic<int> parts_left{0};
   Mutex mu;
@@ -194,6 +195,7 @@ struct RunningGraph {
     if (!s.ok()) Report(s);
     if (parts_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     std::unique_ptr<RunningGraph> self(this);
+    if (tensors != nullptr) step.cancellation->Deregister(abort_token);
     if (step.container_used.load(std::memory_order_relaxed)) {
       for (const auto& device : graph->session().devices()) {
         device->resources().Cleanup(step.container);
@@ -238,6 +240,14 @@ void Worker::RunGraph(const RunGraphRequest& request, Done done) {
   if (graph->has_transfers()) {
     run->tensors = state_->FindOrMakeStep(request.step_id);
     run->step.rendezvous = run->tensors->all.get();
+    // Receives wait in the rendezvous, so a cancelled step ends it.
+    run->abort_token = run->step.cancellation->Register(
+        [tensors = run->tensors, cancellation = run->step.cancellation] {
+          tensors->all->Abort(Derived(cancellation->status()));
+        });
+    if (run->abort_token == Cancellation::kNone) {
+      run->tensors->all->Abort(Derived(run->step.cancellation->status()));
+    }
   }
   const std::span<const SessionGraph::DevicePart> parts = graph->parts();
   const int num_parts = static_cast<int>(parts.size());
@@ -273,6 +283,10 @@ void Worker::CleanupGraph(int64_t step_id, Done done) {
   }
   if (step != nullptr) step->all->Abort(Aborted("Cleanup ", step_id));
   done(absl::OkStatus());
+}
+
+std::shared_ptr<Rendezvous> Worker::StepRendezvous(int64_t step_id) {
+  return state_->FindOrMakeStep(step_id)->local;
 }
 
 void Worker::CleanupAll(std::vector<std::string> containers, Done done) {

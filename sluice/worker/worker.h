@@ -40,6 +40,7 @@ class Worker : public WorkerInterface,
   void RegisterGraph(RegisterGraphRequest request, RegisterDone done) override;
   void RunGraph(const RunGraphRequest& request, Done done) override;
   void CleanupGraph(int64_t step_id, Done done) override;
+  std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id) override;
   void CleanupAll(std::vector<std::string> containers, Done done) override;
 
   // A peer asks for a tensor of a step. It may come before the step's RunGraph.

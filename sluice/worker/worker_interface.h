@@ -72,6 +72,12 @@ class WorkerInterface {
   virtual void RunGraph(const RunGraphRequest& request, Done done) = 0;
   // The step is over on every task; drop what is left of it.
   virtual void CleanupGraph(int64_t step_id, Done done) = 0;
+  // Where the tensors of a step change hands on this task, for the client's end
+  // of a partial run. Null for tasks elsewhere.
+  virtual std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id) {
+    (void)step_id;
+    return nullptr;
+  }
   // Drops the resources of these containers (all empty: the default one).
   virtual void CleanupAll(std::vector<std::string> containers, Done done) = 0;
 };

@@ -267,25 +267,24 @@ def timeout(target):
 
 def close_ends_what_runs(target):
   with tf.device(PS):
+    begun = tf.FIFOQueue(1, [tf.float32], [[]])
     queue = tf.FIFOQueue(1, [tf.float32], [[]])
-  take = queue.dequeue()
+    with tf.control_dependencies([begun.enqueue(1.)]):
+      take = queue.dequeue()
   session = tf.Session(target)
-  session.run(queue.size())
   error = []
-  begun = threading.Event()
 
   def wait():
-    begun.set()
     try:
       session.run(take)
-    except (tf.errors.CancelledError, RuntimeError) as e:
+    except tf.errors.CancelledError as e:
       error.append(e)
   thread = threading.Thread(target=wait)
   thread.start()
-  begun.wait()
+  session.run(begun.dequeue())
   session.close()
   thread.join()
-  assert error
+  assert 'Session::Close' in error[0].message, error[0].message
   raises(RuntimeError, lambda: session.run(take))
 
 

@@ -364,12 +364,39 @@ class BaseSession(object):
         return call
 
     def partial_run_setup(self, fetches, feeds=None):
-        raise errors.UnimplementedError(None, None,
-                                        "Partial runs are not provided yet")
+        self._check_open()
+        wanted = _Fetches(self._graph, fetches)
+        tensors = [e.name for e in wanted.leaves if isinstance(e, ops.Tensor)]
+        targets = [e.name for e in wanted.leaves
+                   if isinstance(e, ops.Operation)]
+        fed = [self._graph.as_graph_element(
+            f, allow_tensor=True, allow_operation=False).name
+            for f in feeds or []]
+        signature = _sluice.StepSignature(fed, tensors, targets)
+        try:
+            return _sluice.session_of(self._core).set_up_partial_run(signature)
+        except errors.OpError as e:
+            raise errors.locate(e, self._graph) from None
 
     def partial_run(self, handle, fetches, feed_dict=None):
-        raise errors.UnimplementedError(None, None,
-                                        "Partial runs are not provided yet")
+        self._check_open()
+        wanted = _Fetches(self._graph, fetches)
+        if any(isinstance(e, ops.Operation) for e in wanted.leaves):
+            raise RuntimeError("partial_run() requires empty target_list.")
+        pairs = self._feed_pairs(feed_dict)
+        fed = dict(pairs)
+        tensors = [e for e in wanted.leaves if e not in fed]
+        feeds = [_sluice.tensor_from_array(v, int(t.dtype.base_dtype))
+                 for t, v in pairs]
+        try:
+            values = _sluice.session_of(self._core).run_partially(
+                handle, [t.name for t, _ in pairs], feeds,
+                [t.name for t in tensors])
+        except errors.OpError as e:
+            raise errors.locate(e, self._graph) from None
+        at = dict(zip(tensors, values))
+        at.update(fed)
+        return wanted.rebuild([at[e] for e in wanted.leaves])
 
 
 _DeviceAttributes = collections.namedtuple(

@@ -1,10 +1,12 @@
 // _Send, _Recv and their host-memory forms: the two ends of an edge that was
 // cut between devices or tasks. They meet in the step's rendezvous.
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
 #include "sluice/base/status.h"
+#include "sluice/graph/device_name.h"
 #include "sluice/graph/op_registry.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
@@ -118,6 +120,22 @@ absl::Status Deliver(KernelContext& ctx, absl::StatusOr<Parcel> parcel) {
   return absl::OkStatus();
 }
 
+// The transfer itself in a trace, as TensorFlow writes it.
+NodeStats TransferStats(const Node& recv, const Tensor& tensor,
+                        int64_t start_micros, int64_t end_micros) {
+  const auto bytes = static_cast<int64_t>(tensor.bytes());
+  const int64_t micros = std::max<int64_t>(1, end_micros - start_micros);
+  NodeStats stats;
+  stats.node = "RecvTensor";
+  stats.label = StrCat("[", bytes, "B] [", bytes * 8 / micros, "Mb/s] ",
+                       recv.attr<std::string>("tensor_name"), " from ",
+                       recv.attr<std::string>("send_device"), " to ",
+                       recv.attr<std::string>("recv_device"));
+  stats.scheduled_nanos = stats.start_nanos = start_micros * 1000;
+  stats.end_nanos = end_micros * 1000;
+  return stats;
+}
+
 class RecvKernel : public AsyncKernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Create(
@@ -129,7 +147,9 @@ class RecvKernel : public AsyncKernel {
         text_(std::make_shared<WaitText>(WaitText{
             StrCat("tensor ", node.attr<std::string>("tensor_name"), " from ",
                    node.attr<std::string>("send_device")),
-            StrCat(node.node().name(), " on ", node.device().name())})) {}
+            StrCat(node.node().name(), " on ", node.device().name())})),
+        from_elsewhere_(TaskOf(node.attr<std::string>("send_device")) !=
+                        TaskOf(node.attr<std::string>("recv_device"))) {}
 
   void Start(KernelContext& ctx, Done done) override {
     Rendezvous* rendezvous = ctx.step().rendezvous;
@@ -140,10 +160,18 @@ class RecvKernel : public AsyncKernel {
     const int64_t step_id = ctx.step().id;
     Clock* clock = ctx.step().clock;
     auto wait = std::make_shared<WaitEntry>();
+    const bool traced = from_elsewhere_ && ctx.step().stats != nullptr;
+    const int64_t start = traced ? clock->WallMicros() : 0;
     key_.With(ctx, [&](std::string_view key) {
-      rendezvous->RecvAsync(key, [&ctx, wait, done = std::move(done)](
+      rendezvous->RecvAsync(key, [&ctx, wait, traced, start,
+                                  done = std::move(done)](
                                      absl::StatusOr<Parcel> parcel) mutable {
         wait->End();
+        if (traced && parcel.ok()) {
+          ctx.step().stats->Add(ctx.device().name(),
+                                TransferStats(ctx.node(), parcel->tensor, start,
+                                              ctx.step().clock->WallMicros()));
+        }
         done(Deliver(ctx, std::move(parcel)));
       });
     });
@@ -153,6 +181,7 @@ class RecvKernel : public AsyncKernel {
  private:
   const EdgeKey key_;
   const std::shared_ptr<const WaitText> text_;
+  const bool from_elsewhere_;
 };
 
 // The executor moves the values of _Arg and _Retval itself.

@@ -1,0 +1,94 @@
+// Partial runs of a MasterSession.
+#include "sluice/master/session_state.h"
+
+namespace sluice {
+
+absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
+    StepSignature signature) {
+  signature.partial = true;
+  auto run = std::make_shared<OpenPartialRun>(signature);
+  SLUICE_ASSIGN_OR_RETURN(run->plan, Plan(signature));
+  run->step_id = NewStepId();
+  run->tensors = state_->FindTask(state_->env.own_task)
+                     ->worker->StepRendezvous(run->step_id);
+  MutexLock lock(state_->mu);
+  if (state_->closed) return state_->closed_why;
+  std::string name = StrCat(state_->next_partial_run++);
+  state_->partial_runs[name] = std::move(run);
+  return name;
+}
+
+void MasterSession::RunPartially(const std::string& name, PartialRunArgs args,
+                                 Done done) {
+  std::shared_ptr<OpenPartialRun> run;
+  {
+    MutexLock lock(state_->mu);
+    auto it = state_->partial_runs.find(name);
+    if (it != state_->partial_runs.end()) run = it->second;
+  }
+  if (run == nullptr) {
+    done(InvalidArgument(
+        "Must run PartialRunSetup before performing partial runs"));
+    return;
+  }
+  bool last;
+  bool start;
+  absl::Status status;
+  {
+    MutexLock graph_lock(state_->graph_mu);
+    MutexLock lock(run->mu);
+    status = run->progress.Advance(state_->graph, args);
+    last = run->progress.complete();
+    start = status.ok() && !run->started;
+    if (start) run->started = true;
+  }
+  if (!status.ok()) {
+    EndPartialCall(name, run, std::move(status), std::move(done));
+    return;
+  }
+  if (start) {
+    RunAs(run->step_id, run->plan, {},
+          [run](absl::Status s) { run->End(std::move(s)); });
+  }
+  ExchangeTensors(run->tensors, state_->client_device, args,
+                  [self = shared_from_this(), name, run, last,
+                   done = std::move(done)](absl::Status exchanged) mutable {
+                    if (exchanged.ok() && !last) {
+                      done(absl::OkStatus());
+                    } else {
+                      self->EndPartialCall(name, run, std::move(exchanged),
+                                           std::move(done));
+                    }
+                  });
+}
+
+// The partial run is over, with `status` so far.
+void MasterSession::EndPartialCall(const std::string& name,
+                                   const std::shared_ptr<OpenPartialRun>& run,
+                                   absl::Status status, Done done) {
+  {
+    MutexLock lock(state_->mu);
+    state_->partial_runs.erase(name);
+  }
+  if (!status.ok() && !IsDerived(status)) CancelStep(run->step_id, status);
+  run->WhenEnded([self = shared_from_this(), run, status,
+                  done = std::move(done)](absl::Status result) mutable {
+    self->CleanUpStep(*run->plan, run->step_id);
+    // The step knows the cause of what went wrong.
+    done(result.ok() ? std::move(status) : std::move(result));
+  });
+}
+
+void MasterSession::CancelPartialRun(const std::string& name,
+                                     const absl::Status& why) {
+  int64_t id = 0;
+  {
+    MutexLock lock(state_->mu);
+    auto it = state_->partial_runs.find(name);
+    if (it == state_->partial_runs.end()) return;
+    id = it->second->step_id;
+  }
+  CancelStep(id, why);
+}
+
+}  // namespace sluice

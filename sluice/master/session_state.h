@@ -1,0 +1,166 @@
+// What a MasterSession holds. Private to master/.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "sluice/base/mutex.h"
+#include "sluice/base/status.h"
+#include "sluice/master/connect.h"
+#include "sluice/master/plan_cache.h"
+#include "sluice/master/session.h"
+#include "sluice/passes/partition.h"
+#include "sluice/passes/place.h"
+
+namespace sluice {
+
+inline constexpr size_t kPlansKept = 1000;
+// Random step ids leave the top bits free, as on the wire.
+inline constexpr int kStepIdBits = 57;
+
+// Step ids only have to differ from those of other masters; a random start and
+// counting on is enough and costs nothing.
+int64_t NewStepId();
+
+class StepPlan {
+ public:
+  struct TaskPart {
+    std::string task;
+    std::shared_ptr<WorkerInterface> worker;
+    std::shared_ptr<RegisteredGraph> graph;
+    bool has_client_edges = false;
+    std::shared_ptr<const Graph> definition;
+  };
+  std::vector<TaskPart> parts;
+  size_t num_feeds = 0;
+  size_t num_fetches = 0;
+  bool partial = false;
+};
+
+// A partial run that has been set up and is not over.
+struct OpenPartialRun {
+  explicit OpenPartialRun(const StepSignature& signature)
+      : progress(signature) {}
+  // Set before anyone else sees it.
+  std::shared_ptr<const StepPlan> plan;
+  int64_t step_id = 0;
+  std::shared_ptr<Rendezvous> tensors;
+
+  Mutex mu;
+  PartialRunProgress progress SLUICE_GUARDED_BY(mu);
+  bool started SLUICE_GUARDED_BY(mu) = false;
+  bool ended SLUICE_GUARDED_BY(mu) = false;  // The step is over on all tasks.
+  absl::Status status SLUICE_GUARDED_BY(mu);
+  std::vector<MasterSession::Done> at_end SLUICE_GUARDED_BY(mu);
+
+  // Calls `done` with the step's result when the step is over.
+  void WhenEnded(MasterSession::Done done) {
+    absl::Status result;
+    {
+      MutexLock lock(mu);
+      if (started && !ended) {
+        at_end.push_back(std::move(done));
+        return;
+      }
+      result = status;
+    }
+    done(std::move(result));
+  }
+  void End(absl::Status result) {
+    std::vector<MasterSession::Done> waiting;
+    {
+      MutexLock lock(mu);
+      ended = true;
+      status = result;
+      waiting.swap(at_end);
+    }
+    for (MasterSession::Done& done : waiting) done(result);
+  }
+};
+
+struct MasterSession::State {
+  MasterEnv env;
+  SessionOptions options;
+  std::string handle;
+  std::vector<ConnectedTask> tasks;
+  std::vector<DeviceInfo> devices;
+  DeviceInfo client_device;
+  PlanCache plans{kPlansKept};
+
+  Mutex graph_mu;
+  Graph graph SLUICE_GUARDED_BY(graph_mu);
+  int placed_nodes SLUICE_GUARDED_BY(graph_mu) = 0;
+  PlaceErrors place_errors SLUICE_GUARDED_BY(graph_mu);
+  int64_t version SLUICE_GUARDED_BY(graph_mu) = 0;
+
+  Mutex mu;
+  bool closed SLUICE_GUARDED_BY(mu) = false;
+  absl::Status closed_why SLUICE_GUARDED_BY(mu);    // For later calls.
+  absl::Status closed_cause SLUICE_GUARDED_BY(mu);  // For those under way.
+  absl::flat_hash_set<std::shared_ptr<struct MasterStep>> running
+      SLUICE_GUARDED_BY(mu);
+  int cleanups SLUICE_GUARDED_BY(mu) = 0;  // Calls that are still out.
+  absl::flat_hash_map<std::string, std::shared_ptr<OpenPartialRun>> partial_runs
+      SLUICE_GUARDED_BY(mu);
+  int64_t next_partial_run SLUICE_GUARDED_BY(mu) = 0;
+  absl::flat_hash_map<int64_t, Callable> callables SLUICE_GUARDED_BY(mu);
+  int64_t next_callable SLUICE_GUARDED_BY(mu) = 0;
+  std::vector<Done> waiting_close SLUICE_GUARDED_BY(mu);
+
+  const ConnectedTask* FindTask(std::string_view name) const {
+    for (const ConnectedTask& task : tasks) {
+      if (task.name == name) return &task;
+    }
+    return nullptr;
+  }
+
+  absl::Status PlaceNewNodes() SLUICE_REQUIRES(graph_mu) {
+    if (placed_nodes == graph.num_nodes()) return absl::OkStatus();
+    PlaceOptions place;
+    place.allow_soft = options.allow_soft_placement;
+    place.log = options.log_device_placement;
+    SLUICE_ASSIGN_OR_RETURN(place.own_task, DeviceName::Parse(env.own_task));
+    SLUICE_RETURN_IF_ERROR(Place(graph, devices, place, &place_errors));
+    placed_nodes = graph.num_nodes();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature);
+  absl::StatusOr<std::shared_ptr<const StepPlan>> MakePlan(
+      const StepSignature& signature);
+  void MaybeFinishClose();
+};
+
+// A step under way. The session's list of running steps keeps it alive.
+struct MasterStep {
+  std::shared_ptr<MasterSession> session;
+  std::shared_ptr<const StepPlan> plan;
+  int64_t id = 0;
+  MasterSession::Done done;
+  RunMetadata* metadata = nullptr;
+  std::unique_ptr<StepStatsCollector> stats;
+  // One per part: a worker cancels its own when a node fails.
+  std::unique_ptr<Cancellation[]> cancellations;
+  std::atomic<int> left{0};
+  Mutex mu;
+  absl::Status status SLUICE_GUARDED_BY(mu);
+
+  void Cancel(const absl::Status& why) {
+    {
+      MutexLock lock(mu);
+      if (status.ok() || IsDerived(status)) status = why;
+    }
+    CancelParts(why);
+  }
+  void CancelParts(const absl::Status& why) {
+    for (size_t i = 0; i < plan->parts.size(); ++i) {
+      cancellations[i].Cancel(Derived(why));
+    }
+  }
+};
+
+}  // namespace sluice

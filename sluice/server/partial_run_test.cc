@@ -1,0 +1,148 @@
+// Steps whose feeds and fetches come in several calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sluice/graph/scope.h"
+#include "sluice/server/testing/cluster_test.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+// sum = a + 1 on the ps, product = sum * b on the worker.
+class PartialRunTest : public ClusterTest {
+ protected:
+  PartialRunTest() : scope_(graph_) {
+    const AttrMap attrs = {{"dtype", DType::kFloat},
+                           {"shape", PartialShape::Scalar()}};
+    a_ = scope_.Named("a").Add("Placeholder", {}, attrs);
+    b_ = scope_.Named("b").Add("Placeholder", {}, attrs);
+    sum_ = scope_.Device("/job:ps/task:0")
+               .Named("sum")
+               .Add("Add", {a_, scope_.Scalar(1.0f)});
+    product_ = scope_.Device("/job:worker/task:0")
+                   .Named("product")
+                   .Add("Mul", {sum_, b_});
+  }
+  // By direct calls and through the network.
+  std::vector<std::string> Targets() {
+    return {worker0_->target(), Remote(*worker0_)};
+  }
+  absl::StatusOr<std::string> SetUp(Session& session) {
+    return session.SetUpPartialRun(
+        {{"a:0", "b:0"}, {"sum:0", "product:0"}, {}});
+  }
+  using ClusterTest::SetUp;
+
+  absl::StatusOr<std::vector<float>> Call(
+      Session& session, const std::string& run,
+      const std::vector<std::pair<std::string, float>>& feeds,
+      const std::vector<std::string>& fetches) {
+    PartialRunArgs args;
+    std::vector<Tensor> values;
+    for (const auto& [name, value] : feeds) {
+      args.feed_names.push_back(name);
+      values.push_back(Tensor::Scalar(value));
+    }
+    std::vector<Tensor> fetched(fetches.size());
+    args.feeds = values;
+    args.fetch_names = fetches;
+    args.fetches = fetched;
+    SLUICE_RETURN_IF_ERROR(session.RunPartially(run, std::move(args)));
+    std::vector<float> result;
+    for (const Tensor& t : fetched) result.push_back(t.scalar<float>());
+    return result;
+  }
+
+  Graph graph_;
+  Scope scope_;
+  Output a_, b_, sum_, product_;
+};
+
+TEST_F(PartialRunTest, GoesOnWhereTheLastCallStopped) {
+  for (const std::string& target : Targets()) {
+    auto session = Open(target, graph_);
+    for (float start : {1.0f, 5.0f}) {
+      const std::string run = *SetUp(*session);
+      EXPECT_EQ(*Call(*session, run, {{"a:0", start}}, {"sum:0"}),
+                std::vector<float>{start + 1});
+      EXPECT_EQ(*Call(*session, run, {{"b:0", 3.0f}}, {"product:0"}),
+                std::vector<float>{3 * (start + 1)});
+      EXPECT_THAT(Call(*session, run, {}, {}).status(),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           HasSubstr("Must run PartialRunSetup")));
+    }
+    SLUICE_EXPECT_OK(session->Close());
+  }
+}
+
+TEST_F(PartialRunTest, KeepsWhatIsFetchedLater) {
+  for (const std::string& target : Targets()) {
+    auto session = Open(target, graph_);
+    const std::string run = *SetUp(*session);
+    EXPECT_EQ(
+        *Call(*session, run, {{"a:0", 1.0f}, {"b:0", 4.0f}}, {"product:0"}),
+        std::vector<float>{8.0f});
+    EXPECT_EQ(*Call(*session, run, {}, {"sum:0"}), std::vector<float>{2.0f});
+    SLUICE_EXPECT_OK(session->Close());
+  }
+}
+
+TEST_F(PartialRunTest, WrongCallsEndIt) {
+  const struct {
+    std::vector<std::pair<std::string, float>> feeds;
+    std::vector<std::string> fetches;
+    const char* message;
+  } cases[] = {
+      {{{"c:0", 1.0f}}, {}, "The feed c:0 was not specified"},
+      {{{"a:0", 1.0f}}, {}, "The feed a:0 has already been fed"},
+      {{}, {"b:0"}, "The fetch b:0 was not specified"},
+      {{}, {"sum:0"}, "The fetch sum:0 has already been fetched"},
+      {{}, {"product:0"}, "can't be computed from the feeds"},
+  };
+  for (const std::string& target : Targets()) {
+    auto session = Open(target, graph_);
+    for (const auto& c : cases) {
+      const std::string run = *SetUp(*session);
+      SLUICE_ASSERT_OK(
+          Call(*session, run, {{"a:0", 1.0f}}, {"sum:0"}).status());
+      EXPECT_THAT(
+          Call(*session, run, c.feeds, c.fetches).status(),
+          StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.message)));
+      EXPECT_THAT(Call(*session, run, {{"b:0", 1.0f}}, {}).status(),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           HasSubstr("Must run PartialRunSetup")));
+    }
+    SLUICE_EXPECT_OK(session->Close());
+  }
+}
+
+TEST_F(PartialRunTest, ReportsTheErrorOfATask) {
+  scope_.Device("/job:ps/task:0")
+      .Named("quotient")
+      .Add("FloorDiv", {scope_.Scalar<int32_t>(1),
+                        scope_.Add("Cast", {sum_}, {{"DstT", DType::kInt32}})});
+  for (const std::string& target : Targets()) {
+    auto session = Open(target, graph_);
+    const std::string run =
+        *session->SetUpPartialRun({{"a:0"}, {"quotient:0"}, {}});
+    EXPECT_THAT(Call(*session, run, {{"a:0", -1.0f}}, {"quotient:0"}).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("From /job:ps/replica:0/task:0:")));
+    SLUICE_EXPECT_OK(session->Close());
+  }
+}
+
+TEST_F(PartialRunTest, CloseEndsOneThatWaitsForItsNextCall) {
+  for (const std::string& target : Targets()) {
+    auto session = Open(target, graph_);
+    const std::string run = *SetUp(*session);
+    SLUICE_ASSERT_OK(Call(*session, run, {{"a:0", 1.0f}}, {}).status());
+    SLUICE_EXPECT_OK(session->Close());
+    EXPECT_FALSE(Call(*session, run, {{"b:0", 1.0f}}, {}).ok());
+  }
+}
+
+}  // namespace
+}  // namespace sluice
