@@ -78,7 +78,7 @@ void BindGradients(py::module_& m) {
           const std::vector<Output> outputs = OutputsOf(graph, ys);
           const std::vector<Output> inputs = OutputsOf(graph, xs);
           const std::vector<Grad> grads = Check(AddGradients(
-              Scope(graph.graph), outputs, inputs, starts, options));
+              Scope::Detached(graph.graph), outputs, inputs, starts, options));
           py::list result;
           for (const Grad& g : grads) result.append(GradToPython(g));
           return result;

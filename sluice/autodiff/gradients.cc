@@ -17,20 +17,6 @@ namespace sluice {
 
 namespace {
 
-// Puts a scope's context in place of the graph's while a callback runs.
-class ScopedCurrentContext {
- public:
-  explicit ScopedCurrentContext(const Scope& scope)
-      : current_(scope.graph().build().current()), saved_(current_) {
-    current_ = scope.context();
-  }
-  ~ScopedCurrentContext() { current_ = std::move(saved_); }
-
- private:
-  BuildContext& current_;
-  BuildContext saved_;
-};
-
 // One call of AddGradients.
 class GradientWalk {
  public:
@@ -214,7 +200,7 @@ Grads GradientWalk::CallGradient(Scope& scope, const Node& op,
                                  const OpInfo* info, std::span<const Grad> dy) {
   SLUICE_RETURN_IF_ERROR(scope.status());
   if (options_.callback) {
-    ScopedCurrentContext current(scope);
+    const With current(scope);
     if (auto result = options_.callback(op, dy, scope)) return *result;
   }
   if (info == nullptr || !HasGradient(*info)) return NoGradientError(op);

@@ -82,8 +82,14 @@ class BuildState {
 
   bool finalized = false;
 
+  // The first error of a Scope on this graph. It is kept here because operators
+  // on outputs have no scope, and because Session, which reports it, sees only
+  // the graph. Shared, as scopes are values.
+  const std::shared_ptr<absl::Status>& error() const { return error_; }
+
  private:
   BuildContext current_;
+  std::shared_ptr<absl::Status> error_ = std::make_shared<absl::Status>();
   absl::flat_hash_map<std::string, int> used_;
   absl::flat_hash_set<std::string> remembered_;
 };

@@ -64,6 +64,8 @@ using SlicesGradientFn = Grads (*)(Scope& scope, const Node& op,
 
 struct OpInfo {
   OpDef def;
+  // The source file that SLUICE_OP stands in; empty for ops made at run time.
+  const char* file = "";
   ShapeFn shape = nullptr;  // nullptr: every output shape is unknown.
   GradientFn gradient = nullptr;
   SlicesGradientFn slices_gradient = nullptr;
@@ -101,7 +103,10 @@ class OpRegistry {
 
 class OpBuilder {
  public:
-  explicit OpBuilder(const char* name) { text_.name = name; }
+  OpBuilder(const char* name, const char* file) {
+    text_.name = name;
+    text_.info.file = file;
+  }
   OpBuilder&& Input(const char* t) && {
     text_.inputs.push_back(t);
     return std::move(*this);
@@ -162,6 +167,6 @@ struct OpRegistration {
 // SLUICE_OP(Name).Input("x: T").Output("y: T").Attr("T: {float}").Shape(…);
 #define SLUICE_OP(NAME)                                                 \
   [[maybe_unused]] static const ::sluice::OpRegistration SLUICE_CONCAT( \
-      sluice_op_, __COUNTER__) = ::sluice::OpBuilder(#NAME)
+      sluice_op_, __COUNTER__) = ::sluice::OpBuilder(#NAME, __FILE__)
 
 }  // namespace sluice

@@ -5,7 +5,20 @@ namespace sluice {
 Scope::Scope(Graph& graph)
     : graph_(&graph),
       context_(graph.build().current()),
-      error_(std::make_shared<absl::Status>()) {}
+      error_(graph.build().error()) {}
+
+Scope Scope::Detached(Graph& graph) {
+  Scope scope(graph);
+  scope.error_ = std::make_shared<absl::Status>();
+  return scope;
+}
+
+With::With(Scope scope)
+    : Scope(std::move(scope)), saved_(graph().build().current()) {
+  graph().build().current() = context();
+}
+
+With::~With() { graph().build().current() = std::move(saved_); }
 
 void Scope::Fail(absl::Status error) const {
   if (error_->ok()) *error_ = std::move(error);
@@ -96,7 +109,17 @@ Node* Scope::AddNode(std::string_view op, const std::vector<Output>& inputs,
       BuildNode(*graph_, context_,
                 {std::string(op), next_name_, inputs, std::move(attrs), {}});
   if (node.ok()) return *node;
-  Fail(node.status());
+  // Some errors name the op only, and a program has many of a kind.
+  std::string name =
+      StrCat(context_.name_scope, next_name_.empty() ? op : next_name_);
+  if (next_name_.ends_with('/')) {
+    name = next_name_.substr(0, next_name_.size() - 1);
+  }
+  const bool named =
+      ToStd(node.status().message()).find(name) != std::string_view::npos;
+  Fail(named
+           ? node.status()
+           : Annotate(node.status(), StrCat("'", name, "' (op: '", op, "'):")));
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 // Scope: how C++ builds graphs. A cheap value: a graph, the context that new
 // nodes get, and the first error. After an error every Add gives "none", so
 // expressions stay readable; Session and status() report it.
+// With: a Scope that is the graph's current one while it lives.
 //
 //   Scope root(graph);
 //   Output w = root.NameScope("layer").Add("MatMul", {x, y}, {{"transpose_a",
@@ -17,11 +18,14 @@
 
 namespace sluice {
 
-// Thread-compatible. Scopes derived from one share its error.
+// Thread-compatible. All scopes of a graph share its error.
 class Scope {
  public:
   // Builds into `graph` under the graph's current context.
   explicit Scope(Graph& graph);
+  // As that, with an error of its own: for a call that reports its failure and
+  // leaves the graph as usable as before.
+  static Scope Detached(Graph& graph);
 
   Graph& graph() const { return *graph_; }
   const BuildContext& context() const { return context_; }
@@ -72,6 +76,22 @@ class Scope {
   BuildContext context_;
   std::string next_name_;
   std::shared_ptr<absl::Status> error_;
+};
+
+// What Python's `with` does: until it dies, new scopes of the graph and the
+// operators on its outputs (client/operators.h) build under it.
+//
+//   With ps(root.Device("/job:ps/task:0"));
+//   Output y = ops::Const(ps, 3.0f) * 2;  // Both on the ps.
+class With : public Scope {
+ public:
+  explicit With(Scope scope);
+  ~With();
+  With(const With&) = delete;
+  With& operator=(const With&) = delete;
+
+ private:
+  BuildContext saved_;
 };
 
 // A scalar `value` converted to `dtype`; for 0, 1, 2 and the like.

@@ -1,11 +1,13 @@
 #include "sluice/session/session.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
+#include "sluice/graph/build_context.h"
 #include "sluice/session/session_client.h"
 
 namespace sluice {
@@ -36,6 +38,13 @@ RunKey KeyOf(const std::vector<Session::Feed>& feeds,
   return key;
 }
 
+// What `sluice run --soft-placement` sets for programs that do not ask
+// themselves.
+bool SoftPlacementByDefault() {
+  const char* value = std::getenv("SLUICE_SOFT_PLACEMENT");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
 }  // namespace
 
 struct Session::State {
@@ -55,6 +64,7 @@ Session::~Session() { Close().IgnoreError(); /* Nobody is left to tell. */ }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
                                                          Graph& graph) {
+  if (SoftPlacementByDefault()) config.options.allow_soft_placement = true;
   auto state = std::make_unique<State>();
   state->config = config;
   state->graph = &graph;
@@ -108,6 +118,8 @@ absl::Status Session::Run(const std::vector<Feed>& feeds,
     }
   }
   if (step == nullptr) {
+    // First, as it is why a fetch may be missing.
+    SLUICE_RETURN_IF_ERROR(*state_->graph->build().error());
     StepSignature signature;
     for (const auto& [output, tensor] : feeds) {
       if (!output) return InvalidArgument("A feed names no tensor");
@@ -157,6 +169,17 @@ absl::Status Session::RunPartially(const std::string& name,
     return InvalidArgument("Each feed and fetch needs a name and a tensor");
   }
   return state_->client->RunPartially(name, std::move(args));
+}
+
+absl::StatusOr<Tensor> Session::Eval(Output fetch,
+                                     const std::vector<Feed>& feeds) {
+  std::vector<Tensor> fetched;
+  SLUICE_RETURN_IF_ERROR(Run(feeds, {fetch}, {}, &fetched));
+  return std::move(fetched[0]);
+}
+
+absl::Status Session::Run(Node* target, const std::vector<Feed>& feeds) {
+  return Run(feeds, {}, {target}, nullptr);
 }
 
 absl::StatusOr<std::vector<DeviceInfo>> Session::ListDevices() {

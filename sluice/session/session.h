@@ -4,8 +4,9 @@
 //   Scope scope(graph);
 //   Output y = …;
 //   auto session = Session::Create({}, graph);
+//   absl::StatusOr<Tensor> value = (*session)->Eval(y, {{x, fed}});
 //   std::vector<Tensor> out;
-//   absl::Status status = (*session)->Run({{x, value}}, {y}, {}, &out);
+//   absl::Status status = (*session)->Run({{x, fed}}, {y}, {}, &out);
 #pragma once
 
 #include <memory>
@@ -27,9 +28,9 @@ struct SessionConfig {
   // "" runs in this process with devices of its own; "grpc://host:port" on the
   // master there (directly, if that server lives in this process).
   std::string target;
-  SessionOptions options;
+  SessionOptions options = {};
   // A serialized ConfigProto to send to a remote master in place of `options`.
-  std::string config_proto;
+  std::string config_proto = {};
 };
 
 // A kind of step, prepared once. Thread-safe; the session outlives it.
@@ -58,7 +59,8 @@ class Session {
   ~Session();
 
   // Runs what `fetches` and `targets` need. `fetched` (may be null) gets one
-  // tensor per fetch.
+  // tensor per fetch. Reports the first error of the scopes that built the
+  // graph.
   absl::Status Run(const std::vector<Feed>& feeds,
                    const std::vector<Output>& fetches,
                    const std::vector<Node*>& targets,
@@ -67,6 +69,11 @@ class Session {
                    const std::vector<Output>& fetches,
                    const std::vector<Node*>& targets, const RunOptions& options,
                    std::vector<Tensor>* fetched, RunMetadata* metadata);
+  // The value of one tensor.
+  absl::StatusOr<Tensor> Eval(Output fetch,
+                              const std::vector<Feed>& feeds = {});
+  // Runs one node for what it does.
+  absl::Status Run(Node* target, const std::vector<Feed>& feeds = {});
   // Prepares a step; sends new nodes of the graph first. A prepared step stays
   // valid when the graph grows.
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
