@@ -21,7 +21,7 @@ Initializer ConstantInitializer(double value, Shape shape,
 // Random values. Without a seed they differ from run to run.
 struct RandomOptions {
   DType dtype = DType::kFloat;
-  std::optional<int64_t> seed;
+  std::optional<int64_t> seed = std::nullopt;
 };
 // In [low, high).
 Initializer RandomUniformInitializer(Shape shape, double low, double high,
