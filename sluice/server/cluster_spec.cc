@@ -1,5 +1,6 @@
 #include "sluice/server/cluster_spec.h"
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
@@ -147,6 +148,39 @@ absl::StatusOr<std::string> ClusterSpec::TaskAddress(const std::string& job,
     return InvalidArgument("No task with index ", index, " in job '", job, "'");
   }
   return task->second;
+}
+
+absl::StatusOr<TaskConfig> TaskConfig::Parse(std::string_view text) {
+  const nlohmann::json json =
+      nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return InvalidArgument("TF_CONFIG is no JSON object: ", text);
+  }
+  TaskConfig config;
+  SLUICE_ASSIGN_OR_RETURN(config.cluster, ClusterSpec::Parse(text));
+  const auto task = json.find("task");
+  if (task == json.end() || !task->is_object() || !task->contains("type") ||
+      !(*task)["type"].is_string()) {
+    return InvalidArgument(
+        "TF_CONFIG names no task; it needs \"task\": {\"type\": \"worker\", "
+        "\"index\": 0}, got ",
+        text);
+  }
+  config.job = (*task)["type"].get<std::string>();
+  if (const auto index = task->find("index"); index != task->end()) {
+    if (!index->is_number_integer()) {
+      return InvalidArgument(
+          "The index of the task in TF_CONFIG is no integer: ", text);
+    }
+    config.task = index->get<int>();
+  }
+  return config;
+}
+
+absl::StatusOr<TaskConfig> TaskConfig::FromEnvironment() {
+  const char* text = std::getenv("TF_CONFIG");
+  if (text == nullptr) return NotFound("TF_CONFIG is not set");
+  return Parse(text);
 }
 
 }  // namespace sluice

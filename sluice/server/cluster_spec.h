@@ -48,4 +48,16 @@ class ClusterSpec {
   std::map<std::string, std::map<int, std::string>> jobs_;
 };
 
+// The place of a process in a cluster, as TF_CONFIG tells it:
+// {"cluster": {"ps": ["h:1"], …}, "task": {"type": "ps", "index": 0}}.
+struct TaskConfig {
+  ClusterSpec cluster;
+  std::string job;
+  int task = 0;
+
+  static absl::StatusOr<TaskConfig> Parse(std::string_view json);
+  // Of this process, from the environment. NOT_FOUND if it is not set.
+  static absl::StatusOr<TaskConfig> FromEnvironment();
+};
+
 }  // namespace sluice

@@ -283,6 +283,29 @@ TEST(Server, ATaskOfAnotherClusterIsTold) {
   SLUICE_EXPECT_OK(other->Stop());
 }
 
+TEST(TaskConfig, ReadsTfConfig) {
+  const absl::StatusOr<TaskConfig> config = TaskConfig::Parse(
+      R"({"cluster": {"ps": ["a:1"], "worker": ["b:2", "c:3"]},
+          "task": {"type": "worker", "index": 1}})");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->job, "worker");
+  EXPECT_EQ(config->task, 1);
+  EXPECT_EQ(*config->cluster.TaskAddress("worker", 1), "c:3");
+}
+
+TEST(TaskConfig, SaysWhatIsMissing) {
+  EXPECT_THAT(TaskConfig::Parse("ps=a:1").status().message(),
+              HasSubstr("no JSON object"));
+  EXPECT_THAT(
+      TaskConfig::Parse(R"({"cluster": {"ps": ["a:1"]}})").status().message(),
+      HasSubstr("names no task"));
+  EXPECT_THAT(TaskConfig::Parse(R"({"cluster": {"ps": ["a:1"]},
+                                    "task": {"type": "ps", "index": "x"}})")
+                  .status()
+                  .message(),
+              HasSubstr("no integer"));
+}
+
 TEST(ClusterSpec, ReadsEveryForm) {
   const ClusterSpec want{{"ps", {"a:1"}}, {"worker", {"b:2", "c:3"}}};
   EXPECT_EQ(*ClusterSpec::Parse("ps=a:1;worker=b:2,c:3"), want);

@@ -25,6 +25,11 @@ fs::path Root() {
   return fs::read_symlink("/proc/self/exe").parent_path().parent_path();
 }
 
+fs::path PythonFolder() {
+  const fs::path built = Root() / "python";
+  return fs::exists(built) ? built : Root() / SLUICE_INSTALLED_PYTHON;
+}
+
 std::string Interpreter(const RunOptions& options) {
   if (!options.python.empty()) return options.python;
   std::ifstream file(Root() / "python.path");
@@ -65,8 +70,8 @@ std::vector<int> FreePorts(int count) {
 std::map<std::string, std::string> Environment(const RunOptions& options) {
   std::map<std::string, std::string> environment;
   const char* before = std::getenv("PYTHONPATH");
-  std::string path = (Root() / "python").string() + ":" +
-                     (Root() / "python" / "alias").string();
+  std::string path =
+      PythonFolder().string() + ":" + (PythonFolder() / "alias").string();
   if (before != nullptr && *before != '\0') path += std::string(":") + before;
   environment["PYTHONPATH"] = path;
   environment["PYTHONUNBUFFERED"] = "1";
@@ -185,15 +190,15 @@ int Run(const RunOptions& options) {
   }
   const bool by_flags = options.wire == "flags" || options.wire == "both";
   const bool by_env = options.wire == "env" || options.wire == "both";
-  const std::string script = IsPython(program) ? Text(program) : "";
+  // Of a C++ program the help text, which names its flags, is found in there.
+  const std::string script = by_flags ? Text(program) : "";
   std::vector<Task> tasks;
   for (const Job& job : jobs) {
     for (size_t i = 0; i < job.addresses.size(); ++i) {
       Task task{job.name, static_cast<int>(i), Command(options),
                 Environment(options)};
       if (by_env) task.environment["TF_CONFIG"] = TfConfig(jobs, job.name, i);
-      // A C++ program cannot be looked into; it reads what it understands.
-      if (by_flags && IsPython(program)) {
+      if (by_flags) {
         AddFlags(script, jobs, job.name, static_cast<int>(i), &task.command);
       }
       tasks.push_back(std::move(task));

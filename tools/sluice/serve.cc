@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "sluice/base/status.h"
@@ -22,49 +21,44 @@ int Complain(const absl::Status& status) {
   return 1;
 }
 
-// The cluster's text: as given, from a file, or from TF_CONFIG, which also
-// knows the task. Empty if there is none.
-absl::StatusOr<std::string> ClusterText(ServerOptions* options) {
-  if (options->cluster.empty()) {
-    const char* config = std::getenv("TF_CONFIG");
-    if (config == nullptr) return std::string();
-    const nlohmann::json json = nlohmann::json::parse(config, nullptr, false);
-    if (json.is_object() && json.contains("task") && json["task"].is_object()) {
-      const nlohmann::json& task = json["task"];
-      if (options->job.empty() && task.contains("type") &&
-          task["type"].is_string()) {
-        options->job = task["type"].get<std::string>();
-      }
-      if (task.contains("index") && task["index"].is_number_integer()) {
-        options->task = task["index"].get<int>();
-      }
-    }
-    return std::string(config);
+// Text as it is given, or what stands in the file it names.
+absl::StatusOr<std::string> ClusterText(const std::string& given) {
+  if (!given.ends_with(".json")) return given;
+  std::ifstream file(given);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return NotFound("cannot read ", given);
+  return text.str();
+}
+
+// As given, or from TF_CONFIG, which also knows the task.
+absl::StatusOr<ClusterSpec> Cluster(ServerOptions* options) {
+  if (!options->cluster.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string text,
+                            ClusterText(options->cluster));
+    return ClusterSpec::Parse(text);
   }
-  if (options->cluster.ends_with(".json")) {
-    std::ifstream file(options->cluster);
-    std::stringstream text;
-    text << file.rdbuf();
-    if (!file) return NotFound("cannot read ", options->cluster);
-    return text.str();
-  }
-  return options->cluster;
+  const char* text = std::getenv("TF_CONFIG");
+  if (text != nullptr && !options->job.empty()) return ClusterSpec::Parse(text);
+  SLUICE_ASSIGN_OR_RETURN(const TaskConfig config,
+                          TaskConfig::FromEnvironment());
+  options->job = config.job;
+  options->task = config.task;
+  return config.cluster;
 }
 
 }  // namespace
 
 int Serve(const ServerOptions& given) {
   ServerOptions options = given;
-  const absl::StatusOr<std::string> text = ClusterText(&options);
-  if (!text.ok()) return Complain(text.status());
-  if (text->empty()) {
+  if (options.cluster.empty() && std::getenv("TF_CONFIG") == nullptr) {
     std::fprintf(stderr,
                  "sluice server: no cluster: give --cluster "
                  "'ps=host:port;worker=host:port' or a JSON file, or set "
                  "TF_CONFIG\n");
     return 2;
   }
-  absl::StatusOr<ClusterSpec> cluster = ClusterSpec::Parse(*text);
+  absl::StatusOr<ClusterSpec> cluster = Cluster(&options);
   if (!cluster.ok()) return Complain(cluster.status());
   if (options.job.empty() && cluster->jobs().size() == 1) {
     options.job = cluster->jobs()[0];
