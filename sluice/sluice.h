@@ -1,0 +1,26 @@
+// Sluice for C++ programs: all public headers. README.md has a first program,
+// examples/cc more.
+#pragma once
+
+#include "sluice/base/status.h"
+#include "sluice/client/collections.h"
+#include "sluice/client/gradients.h"
+#include "sluice/client/initializers.h"
+#include "sluice/client/layers.h"
+#include "sluice/client/losses.h"
+#include "sluice/client/math.h"
+#include "sluice/client/nn.h"
+#include "sluice/client/operators.h"
+#include "sluice/client/ops.h"
+#include "sluice/client/variable.h"
+#include "sluice/graph/graph_def.h"
+#include "sluice/graph/scope.h"
+#include "sluice/server/cluster_spec.h"
+#include "sluice/server/server.h"
+#include "sluice/session/session.h"
+#include "sluice/train/global_step.h"
+#include "sluice/train/initialize.h"
+#include "sluice/train/meta_graph.h"
+#include "sluice/train/optimizers.h"
+#include "sluice/train/replica_device_setter.h"
+#include "sluice/train/saver.h"
