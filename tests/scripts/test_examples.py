@@ -1,0 +1,152 @@
+"""Every example, in C++ and in Python, through `sluice run` and real processes.
+
+They are our forms of the programs that Sluice was built for; what is checked
+is what those must show.
+"""
+
+import math
+import os
+import re
+
+import pytest
+
+from test_programs import BUILD, ROOT, free_ports, run
+
+FORMS = ["cc", "python"]
+TRAINER_FORMS = ["python"]
+
+
+def example(form, name):
+    if form == "cc":
+        return os.path.join(BUILD, "bin", name)
+    return os.path.join(ROOT, "examples", "python", name + ".py")
+
+
+def hosts(count):
+    return "--hosts=" + ",".join("localhost:%d" % p for p in free_ports(count))
+
+
+def numbers(text):
+    return [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text)]
+
+
+def printed(form, out, count):
+    """Whether the greeting is there, and how many matrices of floats."""
+    greeting = "Hello, distributed TensorFlow!"
+    lines = out.splitlines()
+    texts = lines.count(greeting if form == "cc" else "b'%s'" % greeting)
+    rows = [line for line in lines if re.fullmatch(r"[-\d\[\]. e]+", line)
+            and len(numbers(line)) == 2]
+    return texts == count and len(rows) == 2 and \
+        all(math.isfinite(x) for row in rows for x in numbers(row))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_three_servers_start_in_one_process(tmp_path, form):
+    ports = free_ports(3)
+    code, out = run([example(form, "three_servers"), "--hosts=" + ",".join(
+        "localhost:%d" % p for p in ports)], tmp_path)
+    assert code == 0, out
+    for port in ports:
+        assert "Started server with target: grpc://localhost:%d" % port in out
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("worker, product", [(0, 12), (1, 40)])
+def test_either_worker_multiplies(tmp_path, form, worker, product):
+    code, out = run([example(form, "three_servers"), "--run=worker%d" % worker,
+                     hosts(3)], tmp_path)
+    assert code == 0, out
+    assert float(out.splitlines()[-1]) == product
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_two_tasks_share_a_step(tmp_path, form):
+    code, out = run([example(form, "parallel_sums"), hosts(2)], tmp_path)
+    assert code == 0, out
+    value = re.search(r"^Summed Values:(\S+)$", out, re.MULTILINE)
+    assert math.isfinite(float(value.group(1)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_local_server_says_hello(tmp_path, form):
+    code, out = run([example(form, "hello")], tmp_path)
+    assert code == 0, out
+    assert "Hello, distributed TensorFlow!" in out
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_devices_around_a_run_change_nothing(tmp_path, form):
+    code, out = run([example(form, "hello_variable")], tmp_path)
+    assert code == 0, out
+    assert printed(form, out, 4), out
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_variable_lives_on_the_cpu(tmp_path, form):
+    code, out = run([example(form, "hello_device")], tmp_path)
+    assert code == 0, out
+    assert printed(form, out, 1), out
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("device", ["/job:local/task:0/gpu:0", "/gpu:0"])
+def test_a_gpu_that_is_not_there_is_named(tmp_path, form, device):
+    program = [example(form, "hello_device"), device]
+    code, out = run(program, tmp_path)
+    assert code == 1
+    if form == "python":
+        assert "InvalidArgumentError" in out
+    else:
+        assert "INVALID_ARGUMENT" in out
+    assert re.search(r"Cannot assign a device for operation b\b", out), out
+    assert "/device:GPU:0" in out
+    assert "/job:local/replica:0/task:0/device:CPU:0" in out
+    code, out = run(["--soft-placement"] + program, tmp_path)
+    assert code == 0, out
+    assert printed(form, out, 1), out
+
+
+@pytest.mark.parametrize("form", TRAINER_FORMS)
+def test_a_monitored_trainer_stops_at_its_last_step(tmp_path, form):
+    code, out = run(["--ps", "1", "--workers", "2", example(form, "trainer"),
+                     "--last_step=300", "--train_dir=logs"], tmp_path)
+    assert code == 0, out
+    ends = re.findall(r"^\[worker/(\d)\] Stopped at step (\d+), loss (\S+)$",
+                      out, re.MULTILINE)
+    assert sorted(worker for worker, _, _ in ends) == ["0", "1"], out
+    for _, step, loss in ends:
+        assert int(step) > 200  # What the last run saw; others go on.
+        assert float(loss) < 1
+    state = (tmp_path / "logs" / "checkpoint").read_text()
+    last = int(re.search(r"model.ckpt-(\d+)", state).group(1))
+    assert last >= 300
+    assert (tmp_path / "logs" / ("model.ckpt-%d.index" % last)).exists()
+
+
+@pytest.mark.parametrize("form", TRAINER_FORMS)
+def test_a_supervised_trainer_finds_the_line(tmp_path, form):
+    code, out = run(["--ps", "1", "--workers", "2", example(form, "line_fit"),
+                     "--epochs=10", "--train_dir=logs"], tmp_path)
+    assert code == 0, out
+    for worker in range(2):
+        lines = re.findall(
+            r"^\[worker/%d\] Partial result from node: %d, w: (\S+), b0: (\S+)$"
+            % (worker, worker), out, re.MULTILINE)
+        assert len(lines) == 10, out
+        w, b = (float(x) for x in lines[-1])
+        assert abs(w - 2) < 0.8 and abs(b - 0.2) < 0.8, out
+    assert (tmp_path / "logs" / "checkpoint").exists()
+
+
+def test_the_quick_start_fits_a_line(tmp_path):
+    code, out = run([example("cc", "quick_start")], tmp_path)
+    assert code == 0, out
+    w, b = numbers(out)
+    assert abs(w - 2) < 0.01 and abs(b - 1) < 0.01
+
+
+def test_the_readme_shows_the_quick_start():
+    with open(os.path.join(ROOT, "README.md")) as readme, \
+            open(os.path.join(ROOT, "examples/cc/quick_start.cc")) as program:
+        assert "```cpp\n" + program.read() + "```" in readme.read()
