@@ -10,8 +10,8 @@ static absl::Status Fit() {
   const Scope root(graph);
   const Output x = ops::Const(root, {0.0f, 1.0f, 2.0f, 3.0f});
   const Output y = 2 * x + 1;
-  const Variable w(root.Named("w"), Tensor::Scalar(0.0f));
-  const Variable b(root.Named("b"), Tensor::Scalar(0.0f));
+  const Variable w(root.Named("w"), 0.0f);
+  const Variable b(root.Named("b"), 0.0f);
   const Output loss = losses::MeanSquaredError(root, y, w * x + b);
 
   const std::vector<Output> slope = Gradients(root, {loss}, {w, b});

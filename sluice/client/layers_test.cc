@@ -63,13 +63,30 @@ TEST_F(Layers, DenseNeedsToKnowTheNumberOfColumns) {
 }
 
 TEST_F(Layers, VariablesStandForTheirValueInExpressions) {
-  const Variable w(root_.Named("w"), Tensor::Scalar(3.0f));
+  const Variable w(root_.Named("w"), 3.0f);
   const Output y = 2 * w + w * w - ops::Neg(root_, w);
   InitializeVariables();
   EXPECT_EQ(Scalar<float>(y), 18);
   const std::vector<Output> dw = Gradients(root_, {y}, {w, w.ref()});
   EXPECT_EQ(Scalar<float>(dw[0]), 9);
   EXPECT_EQ(Scalar<float>(dw[1]), 9);
+}
+
+TEST_F(Layers, VariablesAreAssignedLiterals) {
+  for (const bool resource : {false, true}) {
+    const Variable w(root_, 3.0f, {.resource = resource});
+    InitializeVariables();
+    EXPECT_EQ(Scalar<float>(w.AssignAdd(root_, 2)), 5);
+    EXPECT_EQ(Scalar<float>(w.AssignSub(root_, 0.5)), 4.5);
+    EXPECT_EQ(Scalar<float>(w.Assign(root_, 1)), 1);
+  }
+}
+
+TEST_F(Layers, AVariableThatIsNoneCanBeUsedUntilTheErrorIsSeen) {
+  const Variable w(root_.Named("not a name"), 1.0f);
+  EXPECT_FALSE(w.AssignAdd(root_, 1));
+  EXPECT_FALSE(2 * w);
+  EXPECT_THAT(Eval(w).status().message(), HasSubstr("not a name"));
 }
 
 }  // namespace

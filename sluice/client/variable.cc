@@ -2,6 +2,7 @@
 
 #include "sluice/base/strings.h"
 #include "sluice/client/collections.h"
+#include "sluice/client/op_call.h"
 
 namespace sluice {
 namespace {
@@ -129,22 +130,26 @@ PartialShape Variable::shape() const {
 
 bool Variable::resource() const { return TypeOf(ref_) == DType::kResource; }
 
-Output Variable::Update(const Scope& scope, std::string_view op,
-                        Output value) const {
-  if (!resource()) return scope.Add(op, {ref_, value});
-  Node* update = scope.AddNode(StrCat(op, "VariableOp"), {ref_, value});
+Output Variable::Update(const Scope& scope, std::string op,
+                        const Input& value) const {
+  if (!ref_) return Output();  // The scope has the error.
+  if (resource()) op += "VariableOp";
+  OpCall call(scope, op.c_str());
+  call.In(ref_).In(value);
+  if (!resource()) return call.One();
+  Node* update = call.Attr("dtype", dtype()).Result();
   return scope.Control(std::vector<Node*>{update})
       .Named("")
       .Add("ReadVariableOp", {ref_}, {{"dtype", dtype()}});
 }
 
-Output Variable::Assign(const Scope& scope, Output value) const {
+Output Variable::Assign(const Scope& scope, const Input& value) const {
   return Update(scope, "Assign", value);
 }
-Output Variable::AssignAdd(const Scope& scope, Output delta) const {
+Output Variable::AssignAdd(const Scope& scope, const Input& delta) const {
   return Update(scope, "AssignAdd", delta);
 }
-Output Variable::AssignSub(const Scope& scope, Output delta) const {
+Output Variable::AssignSub(const Scope& scope, const Input& delta) const {
   return Update(scope, "AssignSub", delta);
 }
 

@@ -2,17 +2,20 @@
 // are named as TensorFlow's Python names them, so that checkpoints and other
 // workers find it: `w`, `w/Assign`, `w/read`.
 //
-//   Variable w(scope.Named("w"), Tensor::Of<float>({2}, {1, 2}));
+//   Variable w(scope.Named("w"), GlorotUniformInitializer({784, 10}));
 //   Variable b(scope.Named("b"), ZerosInitializer({10}));
-//   Output y = scope.Add("MatMul", {x, w});
+//   Variable scale(scope.Named("scale"), 1.0f);
+//   Output y = (ops::MatMul(scope, x, w) + b) * scale;
 #pragma once
 
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "sluice/client/graph_keys.h"
+#include "sluice/client/input.h"
 #include "sluice/graph/scope.h"
 
 namespace sluice {
@@ -42,6 +45,11 @@ class Variable {
            const VariableOptions& options = {});
   Variable(const Scope& scope, Tensor initial_value,
            const VariableOptions& options = {});
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  Variable(const Scope& scope, T initial_value,
+           const VariableOptions& options = {})
+      : Variable(scope, Tensor::Scalar(initial_value), options) {}
   Variable(const Scope& scope, const Initializer& initial_value,
            const VariableOptions& options = {});
 
@@ -62,17 +70,16 @@ class Variable {
   Output ref() const { return ref_; }
   // Its value when a step reads it.
   Output value() const { return value_; }
-  operator Output() const {
-    return value_;
-  }  // NOLINT: it stands for its value.
+  // NOLINTNEXTLINE: it stands for its value.
+  operator Output() const { return value_; }
   Output initial_value() const { return initial_value_; }
   // Gives it its first value.
   Node* initializer() const { return initializer_; }
 
   // Updates. The output is the new value.
-  Output Assign(const Scope& scope, Output value) const;
-  Output AssignAdd(const Scope& scope, Output delta) const;
-  Output AssignSub(const Scope& scope, Output delta) const;
+  Output Assign(const Scope& scope, const Input& value) const;
+  Output AssignAdd(const Scope& scope, const Input& delta) const;
+  Output AssignSub(const Scope& scope, const Input& delta) const;
 
   // From nodes that exist already, as a meta graph names them.
   struct Nodes {
@@ -87,7 +94,7 @@ class Variable {
              bool in_initializer_scope, const VariableOptions& options);
   void BuildRef(const Scope& scope, const VariableOptions& options);
   void BuildResource(const Scope& scope);
-  Output Update(const Scope& scope, std::string_view op, Output value) const;
+  Output Update(const Scope& scope, std::string op, const Input& value) const;
 
   Output ref_;
   Output value_;
