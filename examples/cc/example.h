@@ -1,6 +1,7 @@
 // What every example needs: flags, printing a matrix, ending with a status.
 #pragma once
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -32,6 +33,30 @@ inline std::vector<std::string> Hosts(std::string_view text) {
     text = comma == text.npos ? "" : text.substr(comma + 1);
   }
   return hosts;
+}
+
+// The place of this process in a cluster, from the flags that TensorFlow's
+// programs have for it. `sluice run` finds their names here and gives them.
+inline absl::StatusOr<sluice::TaskConfig> TaskFromFlags(int argc, char** argv) {
+  sluice::TaskConfig task;
+  task.job = Flag(argc, argv, "job_name");
+  if (task.job.empty()) {
+    return sluice::InvalidArgument(
+        "Run this as a cluster: sluice run --ps 1 --workers 2 ", argv[0],
+        ", or give --ps_hosts=host:port,… --worker_hosts=host:port,… "
+        "--job_name=ps|worker --task_index=N");
+  }
+  task.task = std::atoi(Flag(argc, argv, "task_index", "0").c_str());
+  task.cluster = {{"ps", Hosts(Flag(argc, argv, "ps_hosts"))},
+                  {"worker", Hosts(Flag(argc, argv, "worker_hosts"))}};
+  return task;
+}
+
+// Variables on the parameter servers, everything else on this worker.
+inline sluice::DeviceFunction OnReplica(const sluice::TaskConfig& task) {
+  return sluice::ReplicaDeviceSetter(
+      {.worker_device = sluice::StrCat("/job:worker/task:", task.task),
+       .cluster = task.cluster});
 }
 
 // A matrix of floats, a row a line.
