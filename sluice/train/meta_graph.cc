@@ -1,5 +1,6 @@
 #include "sluice/train/meta_graph.h"
 
+#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 #include <set>
@@ -24,6 +25,19 @@ constexpr std::string_view kVariableKeys[] = {
     keys::kGlobalVariables,        keys::kLocalVariables,
     keys::kTrainableVariables,     keys::kModelVariables,
     keys::kMovingAverageVariables, keys::kGlobalStep};
+
+// Keeps protobuf from logging by itself.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (!text_.empty()) return;
+    text_ = StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
 
 void ExportWithShapes(const Graph& graph, pb::GraphDef* def) {
   ExportOptions options;
@@ -156,11 +170,14 @@ absl::StatusOr<pb::MetaGraphDef> ReadMetaGraph(const std::string& path) {
   SLUICE_ASSIGN_OR_RETURN(const std::string bytes,
                           RealFileSystem().ReadFile(path));
   pb::MetaGraphDef meta;
-  if (meta.ParseFromString(bytes) ||
-      google::protobuf::TextFormat::ParseFromString(bytes, &meta)) {
-    return meta;
-  }
-  return InvalidArgument("Cannot parse file ", path, ": it is no meta graph.");
+  if (meta.ParseFromString(bytes)) return meta;
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (parser.ParseFromString(bytes, &meta)) return meta;
+  return InvalidArgument("Cannot parse file ", path,
+                         ": it is no meta graph (as text: ", error.text(),
+                         ").");
 }
 
 absl::Status WriteGraph(Graph& graph, const std::string& dir,

@@ -1,0 +1,239 @@
+#include "sluice/train/session_manager.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "absl/strings/str_join.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/status.h"
+#include "sluice/io/checkpoint_state.h"
+
+namespace sluice {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr Seconds kFirstWait(0.05);
+constexpr Seconds kLongestWait(2);
+// Between lines that say that somebody waits.
+constexpr Seconds kSayInterval(10);
+
+// Sleeps longer each time, up to a limit; says so now and then.
+class Waiting {
+ public:
+  explicit Waiting(double longest)
+      : longest_(std::min(kLongestWait, Seconds(longest))),
+        next_(std::min(kFirstWait, longest_)) {}
+
+  void Sleep(const std::string& why) {
+    const auto now = SteadyClock::now();
+    if (!said_ || now - last_ >= kSayInterval) {
+      said_ = true;
+      last_ = now;
+      SLUICE_LOG(INFO) << why;
+    }
+    std::this_thread::sleep_for(next_);
+    next_ = std::min(next_ * 2, longest_);
+  }
+
+ private:
+  const Seconds longest_;
+  Seconds next_;
+  bool said_ = false;
+  SteadyClock::time_point last_;
+};
+
+std::string NameOf(const Node* node) {
+  return node == nullptr ? "None" : node->name();
+}
+
+// Asks `op` what is not initialised. Old programs give an int32 in its place,
+// which says nothing.
+absl::StatusOr<std::string> AskReady(Session& session, Output op,
+                                     std::string_view what) {
+  if (!op) return std::string();
+  std::vector<Tensor> missing;
+  const absl::Status status = session.Run({}, {op}, {}, &missing);
+  if (absl::IsFailedPrecondition(status)) {
+    if (status.message().find("uninitialized") != absl::string_view::npos) {
+      return std::string(status.message());
+    }
+    SLUICE_LOG(WARNING) << what << " : error [" << status.message() << "]";
+  }
+  SLUICE_RETURN_IF_ERROR(status);
+  if (missing[0].dtype() != DType::kString || missing[0].size() == 0) {
+    return std::string();
+  }
+  return StrCat("Variables not initialized: ",
+                absl::StrJoin(missing[0].data<std::string>(), ", "));
+}
+
+}  // namespace
+
+SessionManager::SessionManager(Graph& graph, ReadyOps ops,
+                               double recovery_wait_secs)
+    : graph_(graph), ops_(ops), recovery_wait_secs_(recovery_wait_secs) {}
+
+SessionManager::Readiness SessionManager::ModelReady(Session& session) {
+  return AskReady(session, ops_.ready_op, "Model not ready");
+}
+
+SessionManager::Readiness SessionManager::TryLocalInit(Session& session) {
+  if (ops_.local_init_op == nullptr) return std::string();
+  SLUICE_ASSIGN_OR_RETURN(std::string why,
+                          AskReady(session, ops_.ready_for_local_init_op,
+                                   "Model not ready for local init"));
+  if (!why.empty()) return why;
+  SLUICE_LOG(INFO) << "Running local_init_op.";
+  SLUICE_RETURN_IF_ERROR(session.Run({}, {}, {ops_.local_init_op}, nullptr));
+  SLUICE_LOG(INFO) << "Done running local_init_op.";
+  return std::string();
+}
+
+absl::StatusOr<bool> SessionManager::RestoreFromDir(
+    Session& session, const RestoreOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto state,
+      ReadCheckpointState(RealFileSystem(), options.checkpoint_dir));
+  if (!state) return false;
+  const std::vector<std::string> all(
+      state->all_model_checkpoint_paths().begin(),
+      state->all_model_checkpoint_paths().end());
+  std::vector<std::string> candidates = {state->model_checkpoint_path()};
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    if (*it != candidates[0]) candidates.push_back(*it);
+  }
+  absl::Status first;
+  for (const std::string& prefix : candidates) {
+    const absl::Status status = options.saver->Restore(session, prefix);
+    if (status.ok()) {
+      options.saver->RecoverLastCheckpoints(all);
+      return true;
+    }
+    if (first.ok()) first = status;
+    if (!absl::IsDataLoss(status)) break;
+    SLUICE_LOG(WARNING) << "Checkpoint " << prefix
+                        << " is damaged, trying the one before it: "
+                        << status.message();
+  }
+  return first;
+}
+
+absl::StatusOr<bool> SessionManager::Restore(Session& session,
+                                             const RestoreOptions& options) {
+  if (!options.checkpoint_dir.empty() && !options.checkpoint_path.empty()) {
+    return InvalidArgument(
+        "Can not provide both checkpoint_dir and "
+        "checkpoint_filename_with_path.");
+  }
+  if (options.saver == nullptr) return false;
+  if (!options.checkpoint_path.empty()) {
+    SLUICE_RETURN_IF_ERROR(
+        options.saver->Restore(session, options.checkpoint_path));
+    return true;
+  }
+  if (options.checkpoint_dir.empty()) return false;
+  const auto start = SteadyClock::now();
+  Waiting waiting(recovery_wait_secs_);
+  while (true) {
+    SLUICE_ASSIGN_OR_RETURN(const bool restored,
+                            RestoreFromDir(session, options));
+    const Seconds waited = SteadyClock::now() - start;
+    if (restored || !options.wait_for_checkpoint ||
+        waited.count() >= options.max_wait_secs) {
+      return restored;
+    }
+    waiting.Sleep("Waiting for checkpoint to be available.");
+  }
+}
+
+absl::StatusOr<std::shared_ptr<Session>> SessionManager::PrepareSession(
+    const SessionConfig& config, const InitOptions& init,
+    const RestoreOptions& restore) {
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
+                          Session::Create(config, graph_));
+  SLUICE_ASSIGN_OR_RETURN(const bool restored, Restore(*session, restore));
+  if (!restored) {
+    if (init.init_op == nullptr && !init.init_fn &&
+        ops_.local_init_op == nullptr) {
+      return FailedPrecondition(
+          "Model is not initialized and no init_op or init_fn or local_init_op "
+          "was given");
+    }
+    if (init.init_op != nullptr) {
+      SLUICE_RETURN_IF_ERROR(
+          session->Run(init.init_feeds, {}, {init.init_op}, nullptr));
+    }
+    if (init.init_fn) SLUICE_RETURN_IF_ERROR(init.init_fn(*session));
+  }
+  const std::string init_fn = init.init_fn ? "given" : "None";
+  SLUICE_ASSIGN_OR_RETURN(std::string why, TryLocalInit(*session));
+  if (!why.empty()) {
+    return FailedPrecondition(
+        "Init operations did not make model ready for local_init.  Init op: ",
+        NameOf(init.init_op), ", init fn: ", init_fn, ", error: ", why);
+  }
+  SLUICE_ASSIGN_OR_RETURN(why, ModelReady(*session));
+  if (!why.empty()) {
+    return FailedPrecondition(
+        "Init operations did not make model ready.  Init op: ",
+        NameOf(init.init_op), ", init fn: ", init_fn,
+        ", local_init_op: ", NameOf(ops_.local_init_op), ", error: ", why);
+  }
+  return session;
+}
+
+absl::StatusOr<std::pair<std::shared_ptr<Session>, bool>>
+SessionManager::RecoverSession(const SessionConfig& config,
+                               const RestoreOptions& restore) {
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
+                          Session::Create(config, graph_));
+  SLUICE_ASSIGN_OR_RETURN(const bool restored, Restore(*session, restore));
+  SLUICE_ASSIGN_OR_RETURN(std::string why, TryLocalInit(*session));
+  if (!restored) return std::pair(std::move(session), false);
+  const std::string& source = restore.checkpoint_dir.empty()
+                                  ? restore.checkpoint_path
+                                  : restore.checkpoint_dir;
+  if (!why.empty()) {
+    SLUICE_LOG(INFO) << "Restoring model from " << source
+                     << " did not make model ready for local init: " << why;
+    return std::pair(std::move(session), false);
+  }
+  SLUICE_ASSIGN_OR_RETURN(why, ModelReady(*session));
+  if (!why.empty()) {
+    SLUICE_LOG(INFO) << "Restoring model from " << source
+                     << " did not make model ready: " << why;
+    return std::pair(std::move(session), false);
+  }
+  SLUICE_LOG(INFO) << "Restored model from " << source;
+  return std::pair(std::move(session), true);
+}
+
+absl::StatusOr<std::shared_ptr<Session>> SessionManager::WaitForSession(
+    const SessionConfig& config, double max_wait_secs) {
+  const auto start = SteadyClock::now();
+  Waiting waiting(recovery_wait_secs_);
+  // One session serves for all looks; making one costs several calls to every
+  // task.
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
+                          Session::Create(config, graph_));
+  while (true) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string local, TryLocalInit(*session));
+    std::string ready = "None";
+    if (local.empty()) {
+      SLUICE_ASSIGN_OR_RETURN(ready, ModelReady(*session));
+      if (ready.empty()) return session;
+    }
+    if (Seconds(SteadyClock::now() - start).count() >= max_wait_secs) {
+      return DeadlineExceeded("Session was not ready after waiting ",
+                              static_cast<int64_t>(max_wait_secs), " secs.");
+    }
+    waiting.Sleep(
+        StrCat("Waiting for model to be ready.  Ready_for_local_init_op:  ",
+               local.empty() ? "None" : local, ", ready: ", ready));
+  }
+}
+
+}  // namespace sluice
