@@ -1,0 +1,312 @@
+#include "sluice/train/monitored_session.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "sluice/base/logging.h"
+#include "sluice/base/random.h"
+#include "sluice/base/status.h"
+#include "sluice/train/queue_runner.h"
+#include "sluice/train/session_manager.h"
+
+namespace sluice {
+namespace {
+
+// A task went away or was started anew.
+bool IsPreemption(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsUnavailable(status);
+}
+
+constexpr char kAdvice[] =
+    " This error may also occur due to a gRPC failure caused by high memory or "
+    "network bandwidth usage in the parameter servers. If this error occurs "
+    "repeatedly, try increasing the number of parameter servers assigned to "
+    "the job. Error: ";
+
+// How long threads may take to see that they shall stop before the session's
+// steps, in which they may wait for ever, are cancelled.
+constexpr double kBeforeCancelSecs = 1;
+
+std::shared_ptr<Scaffold> OrNew(std::shared_ptr<Scaffold> scaffold) {
+  return scaffold != nullptr ? scaffold : std::make_shared<Scaffold>();
+}
+
+absl::Status CheckFeeds(const std::vector<Session::Feed>& feeds,
+                        const std::vector<Session::Feed>& more,
+                        std::string_view message) {
+  for (const Session::Feed& feed : more) {
+    for (const Session::Feed& other : feeds) {
+      if (other.first == feed.first) {
+        return FailedPrecondition(message,
+                                  " Conflict(s): ", TensorName(feed.first));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The position of `output` in `all`, which gets it if it is new.
+size_t IndexOf(Output output, std::vector<Output>* all) {
+  const auto it = std::ranges::find(*all, output);
+  const size_t index = it - all->begin();
+  if (it == all->end()) all->push_back(output);
+  return index;
+}
+
+}  // namespace
+
+ChiefSessionCreator::ChiefSessionCreator(Graph& graph,
+                                         std::shared_ptr<Scaffold> scaffold,
+                                         SessionConfig config,
+                                         std::string checkpoint_dir,
+                                         std::string checkpoint_path)
+    : graph_(graph),
+      scaffold_(OrNew(std::move(scaffold))),
+      config_(std::move(config)),
+      checkpoint_dir_(std::move(checkpoint_dir)),
+      checkpoint_path_(std::move(checkpoint_path)) {}
+
+absl::StatusOr<std::shared_ptr<Session>> ChiefSessionCreator::CreateSession() {
+  SLUICE_RETURN_IF_ERROR(scaffold_->Finalize(graph_));
+  InitOptions init;
+  init.init_op = scaffold_->init_op;
+  init.init_feeds = scaffold_->init_feeds;
+  if (scaffold_->init_fn) {
+    init.init_fn = [this](Session& session) {
+      return scaffold_->init_fn(*scaffold_, session);
+    };
+  }
+  RestoreOptions restore;
+  restore.saver = scaffold_->saver.get();
+  restore.checkpoint_dir = checkpoint_dir_;
+  restore.checkpoint_path = checkpoint_path_;
+  return SessionManager(graph_, scaffold_->ready_ops())
+      .PrepareSession(config_, init, restore);
+}
+
+WorkerSessionCreator::WorkerSessionCreator(Graph& graph,
+                                           std::shared_ptr<Scaffold> scaffold,
+                                           SessionConfig config,
+                                           double max_wait_secs)
+    : graph_(graph),
+      scaffold_(OrNew(std::move(scaffold))),
+      config_(std::move(config)),
+      max_wait_secs_(max_wait_secs) {}
+
+absl::StatusOr<std::shared_ptr<Session>> WorkerSessionCreator::CreateSession() {
+  SLUICE_RETURN_IF_ERROR(scaffold_->Finalize(graph_));
+  return SessionManager(graph_, scaffold_->ready_ops())
+      .WaitForSession(config_, max_wait_secs_);
+}
+
+MonitoredSession::MonitoredSession(Graph& graph,
+                                   std::unique_ptr<SessionCreator> creator,
+                                   Hooks hooks, MonitoredSessionOptions options)
+    : graph_(graph),
+      creator_(std::move(creator)),
+      hooks_(std::move(hooks)),
+      options_(options),
+      was_finalized_(graph.build().finalized) {}
+
+absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(
+    Graph& graph, std::unique_ptr<SessionCreator> creator, Hooks hooks,
+    MonitoredSessionOptions options) {
+  std::unique_ptr<MonitoredSession> session(new MonitoredSession(
+      graph, std::move(creator), std::move(hooks), options));
+  for (const auto& hook : session->hooks_) {
+    SLUICE_RETURN_IF_ERROR(hook->Begin(graph));
+  }
+  SLUICE_RETURN_IF_ERROR(session->CreateSession());
+  return session;
+}
+
+MonitoredSession::~MonitoredSession() {
+  if (!closed_) {
+    // Nobody is there to be told more.
+    Close(Cancelled("The session was dropped.")).IgnoreError();
+  }
+}
+
+absl::Status MonitoredSession::CreateSessionOnce() {
+  SLUICE_ASSIGN_OR_RETURN(session_, creator_->CreateSession());
+  // An error of a thread is not lost when the input ends.
+  coordinator_ = std::make_unique<Coordinator>(std::vector<absl::StatusCode>());
+  stop_ = false;
+  SLUICE_RETURN_IF_ERROR(StartQueueRunners(graph_, session_, *coordinator_));
+  for (const auto& hook : hooks_) {
+    SLUICE_RETURN_IF_ERROR(hook->AfterCreateSession(session_, *coordinator_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MonitoredSession::CreateSession() {
+  std::chrono::duration<double> wait(0.05);
+  while (true) {
+    const absl::Status status = CreateSessionOnce();
+    if (status.ok()) return status;
+    CloseSession().IgnoreError();  // `status` says why.
+    if (!options_.recover || !IsPreemption(status)) return status;
+    SLUICE_LOG(INFO)
+        << "An error was raised while a session was being created. This may be "
+           "due to a preemption of a connected worker or parameter server. A "
+           "new session will be created."
+        << kAdvice << StatusText(status);
+    // Workers that lost the same task do not all come back at once.
+    const double part =
+        0.5 + 0.5 * static_cast<double>(RandomId() % 1024) / 1024;
+    std::this_thread::sleep_for(wait * part);
+    wait = std::min(wait * 2, std::chrono::duration<double>(2));
+  }
+}
+
+absl::Status MonitoredSession::CloseSession() {
+  absl::Status status;
+  if (coordinator_ != nullptr) coordinator_->RequestStop();
+  const double grace = options_.stop_grace_period_secs;
+  if (coordinator_ != nullptr) {
+    coordinator_->JoinFor(
+        Coordinator::Seconds(std::min(kBeforeCancelSecs, grace)));
+  }
+  if (session_ != nullptr) {
+    session_->Close().IgnoreError();  // It may have lost its master.
+  }
+  if (coordinator_ != nullptr) {
+    status = coordinator_->Join(Coordinator::Seconds(grace),
+                                /*ignore_live_threads=*/true);
+  }
+  coordinator_.reset();
+  session_.reset();
+  return status;
+}
+
+bool MonitoredSession::IsLost(const absl::Status& status) const {
+  if (IsPreemption(status)) return true;
+  // A parameter server may be back, empty, before anyone notices.
+  return has_run_ && absl::IsFailedPrecondition(status) &&
+         status.message().find("uninitialized value") !=
+             absl::string_view::npos;
+}
+
+absl::Status MonitoredSession::Recovering(
+    const std::function<absl::Status()>& call) {
+  if (closed_) return FailedPrecondition("Session is already closed.");
+  while (true) {
+    if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(CreateSession());
+    absl::Status status = call();
+    if (status.ok()) {
+      has_run_ = true;
+      return status;
+    }
+    // A thread may have met the cause, this step a consequence.
+    if (!IsLost(status) && IsPreemption(coordinator_->error())) {
+      status = coordinator_->error();
+    }
+    if (!options_.recover || !IsLost(status)) return status;
+    SLUICE_LOG(INFO)
+        << "An error was raised. This may be due to a preemption in a "
+           "connected worker or parameter server. The current session will be "
+           "closed and a new session will be created."
+        << kAdvice << StatusText(status);
+    const absl::Status closing = CloseSession();
+    if (!closing.ok() && !IsLost(closing)) return closing;
+  }
+}
+
+absl::Status MonitoredSession::Run(const std::vector<Session::Feed>& feeds,
+                                   const std::vector<Output>& fetches,
+                                   const std::vector<Node*>& targets,
+                                   std::vector<Tensor>* fetched) {
+  return Recovering(
+      [&] { return RunWithHooks(feeds, fetches, targets, fetched); });
+}
+
+absl::Status MonitoredSession::StepContext::RunWithHooks(
+    const std::vector<Session::Feed>& feeds, const std::vector<Output>& fetches,
+    const std::vector<Node*>& targets, std::vector<Tensor>* fetched) {
+  return owner_.RunWithHooks(feeds, fetches, targets, fetched);
+}
+
+absl::Status MonitoredSession::RunStepFn(
+    const std::function<absl::Status(StepContext&)>& step) {
+  return Recovering([&] {
+    StepContext context(*this);
+    return step(context);
+  });
+}
+
+absl::Status MonitoredSession::RunWithHooks(
+    const std::vector<Session::Feed>& feeds, const std::vector<Output>& fetches,
+    const std::vector<Node*>& targets, std::vector<Tensor>* fetched) {
+  if (stop_) {
+    return FailedPrecondition("Run called even after should_stop requested.");
+  }
+  const SessionRunArgs original{fetches, feeds};
+  SessionRunContext context(*session_, original);
+  // One step serves all; what several fetch is fetched once.
+  std::vector<Session::Feed> hook_feeds;
+  std::vector<Output> all;
+  std::vector<size_t> own;
+  for (const Output& fetch : fetches) own.push_back(IndexOf(fetch, &all));
+  std::vector<std::vector<size_t>> wanted(hooks_.size());
+  for (size_t i = 0; i < hooks_.size(); ++i) {
+    SLUICE_ASSIGN_OR_RETURN(const SessionRunArgs args,
+                            hooks_[i]->BeforeRun(context));
+    SLUICE_RETURN_IF_ERROR(
+        CheckFeeds(hook_feeds, args.feeds, "Same tensor is fed by two hooks."));
+    hook_feeds.insert(hook_feeds.end(), args.feeds.begin(), args.feeds.end());
+    for (const Output& fetch : args.fetches) {
+      wanted[i].push_back(IndexOf(fetch, &all));
+    }
+  }
+  SLUICE_RETURN_IF_ERROR(CheckFeeds(
+      feeds, hook_feeds, "Same tensor is fed by a SessionRunHook and user."));
+  hook_feeds.insert(hook_feeds.end(), feeds.begin(), feeds.end());
+  std::vector<Tensor> values;
+  SLUICE_RETURN_IF_ERROR(session_->Run(hook_feeds, all, targets, &values));
+  for (size_t i = 0; i < hooks_.size(); ++i) {
+    std::vector<Tensor> results;
+    for (const size_t index : wanted[i]) results.push_back(values[index]);
+    SLUICE_RETURN_IF_ERROR(hooks_[i]->AfterRun(context, results));
+  }
+  stop_ = stop_ || context.stop_requested();
+  if (fetched != nullptr) {
+    fetched->clear();
+    for (const size_t index : own) fetched->push_back(values[index]);
+  }
+  return absl::OkStatus();
+}
+
+bool MonitoredSession::ShouldStop() {
+  if (closed_ || session_ == nullptr || stop_) return true;
+  const absl::Status error = coordinator_->error();
+  if (error.ok()) return coordinator_->ShouldStop();
+  // Another error comes up again when the session is closed.
+  if (!options_.recover || !IsPreemption(error)) return true;
+  SLUICE_LOG(INFO)
+      << "An error was raised while considering whether the session is "
+         "complete. This may be due to a preemption in a connected worker or "
+         "parameter server. The current session will be closed and a new "
+         "session will be created."
+      << kAdvice << StatusText(error);
+  CloseSession().IgnoreError();  // It is the error just logged.
+  // If no session can be made, the next Run says why.
+  return !CreateSession().ok();
+}
+
+absl::Status MonitoredSession::Close(absl::Status reason) {
+  if (closed_) return FailedPrecondition("Session is already closed.");
+  const bool clean = reason.ok() || absl::IsOutOfRange(reason);
+  absl::Status result = clean ? absl::OkStatus() : reason;
+  if (clean && session_ != nullptr) {
+    for (const auto& hook : hooks_) {
+      result = hook->End(*session_);
+      if (!result.ok()) break;
+    }
+  }
+  const absl::Status closing = CloseSession();
+  closed_ = true;
+  if (!was_finalized_) graph_.build().finalized = false;
+  return result.ok() ? closing : result;
+}
+
+}  // namespace sluice

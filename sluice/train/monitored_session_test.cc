@@ -1,0 +1,475 @@
+#include "sluice/train/monitored_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/str_join.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/mutex.h"
+#include "sluice/base/testing/temp_dir.h"
+#include "sluice/client/collections.h"
+#include "sluice/io/checkpoint_state.h"
+#include "sluice/io/event_file.h"
+#include "sluice/kernel/testing/op_test.h"
+#include "sluice/proto/summary.pb.h"
+#include "sluice/server/testing/cluster_test.h"
+#include "sluice/train/global_step.h"
+#include "sluice/train/hooks.h"
+#include "sluice/train/optimizers.h"
+#include "sluice/train/queue_runner.h"
+#include "sluice/train/summary_writer.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+
+// Every step subtracts 1 from w and counts.
+struct CountingModel {
+  explicit CountingModel(const std::string& device = "")
+      : w(scope.Device(device).Named("w"), Tensor::Scalar(0.0f)),
+        step(GetOrCreateGlobalStep(scope.Device(device))) {
+    train = GradientDescentOptimizer(1.0).Minimize(
+        scope.Device(device), scope.Device(device).Add("Identity", {w}),
+        {.global_step = step});
+    EXPECT_TRUE(scope.ok()) << scope.status();
+  }
+
+  Graph graph;
+  Scope scope{graph};
+  Variable w, step;
+  Node* train = nullptr;
+};
+
+// The texts of the log lines while it lives.
+class LogCapture {
+ public:
+  LogCapture() {
+    SetLogSinkForTest([this](LogLevel, const std::string& line) {
+      MutexLock lock(mu_);
+      lines_.push_back(line.substr(line.find("] ") + 2));
+    });
+  }
+  ~LogCapture() { SetLogSinkForTest({}); }
+  std::vector<std::string> lines() {
+    MutexLock lock(mu_);
+    return lines_;
+  }
+
+ private:
+  Mutex mu_;
+  std::vector<std::string> lines_ SLUICE_GUARDED_BY(mu_);
+};
+
+// Runs `train` until the session stops; returns what Close returns.
+absl::Status TrainToTheEnd(MonitoredSession& session, Node* train,
+                           const std::function<void()>& each = {}) {
+  absl::Status status;
+  while (status.ok() && !session.ShouldStop()) {
+    status = session.Run({}, {}, {train}, nullptr);
+    if (each) each();
+  }
+  return session.Close(status);
+}
+
+std::shared_ptr<StopAtStepHook> StopAt(int64_t step) {
+  return std::make_shared<StopAtStepHook>(
+      StopAtStepHook::Options{.last_step = step});
+}
+
+TEST(MonitoredTraining, AChiefSaysWhatItDoesAndLeavesACheckpoint) {
+  const TempDir dir;
+  CountingModel model;
+  LogCapture log;
+  auto session =
+      MonitoredTrainingSession(model.graph, {.checkpoint_dir = dir.path(),
+                                             .hooks = {StopAt(5)},
+                                             .save_checkpoint_steps = 100});
+  ASSERT_TRUE(session.ok()) << session.status();
+  SLUICE_ASSERT_OK(TrainToTheEnd(**session, model.train));
+  const std::string model_path = dir / "model.ckpt";
+  EXPECT_THAT(
+      log.lines(),
+      ElementsAre("Create CheckpointSaverHook.", "Graph was finalized.",
+                  "Running local_init_op.", "Done running local_init_op.",
+                  "Saving checkpoints for 0 into " + model_path + ".",
+                  "Saving checkpoints for 5 into " + model_path + "."));
+  EXPECT_EQ(LatestCheckpoint(RealFileSystem(), dir.path()),
+            dir / "model.ckpt-5");
+  EXPECT_TRUE(RealFileSystem().Exists(dir / "graph.pbtxt"));
+  EXPECT_THAT((*session)->Close(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "Session is already closed."));
+  // The graph is open again.
+  EXPECT_TRUE(Scope(model.graph).Scalar(1.0f));
+}
+
+TEST(MonitoredTraining, ARestartGoesOnFromTheCheckpoint) {
+  const TempDir dir;
+  for (const int64_t last : {5, 8}) {
+    CountingModel model;
+    LogCapture log;
+    auto session =
+        MonitoredTrainingSession(model.graph, {.checkpoint_dir = dir.path(),
+                                               .hooks = {StopAt(last)},
+                                               .save_checkpoint_steps = 100});
+    ASSERT_TRUE(session.ok()) << session.status();
+    int steps = 0;
+    SLUICE_ASSERT_OK(TrainToTheEnd(**session, model.train, [&] { ++steps; }));
+    EXPECT_EQ(steps, last == 5 ? 5 : 3);
+    if (last == 8) {
+      EXPECT_THAT(log.lines(), Contains("Restoring parameters from " +
+                                        (dir / "model.ckpt-5")));
+    }
+  }
+}
+
+TEST(MonitoredTraining, ADamagedCheckpointGivesWayToTheOneBefore) {
+  const TempDir dir;
+  {
+    CountingModel model;
+    auto session =
+        MonitoredTrainingSession(model.graph, {.checkpoint_dir = dir.path(),
+                                               .hooks = {StopAt(5)},
+                                               .save_checkpoint_steps = 100});
+    SLUICE_ASSERT_OK(TrainToTheEnd(**session, model.train));
+  }
+  const std::string index = dir / "model.ckpt-5.index";
+  SLUICE_ASSERT_OK(RealFileSystem().WriteFile(
+      index, RealFileSystem().ReadFile(index)->substr(0, 20)));
+  CountingModel model;
+  auto session = MonitoredTrainingSession(
+      model.graph,
+      {.checkpoint_dir = dir.path(), .save_checkpoint_steps = 100});
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(*GlobalStep(*(*session)->session(), model.step), 0);
+}
+
+TEST(MonitoredTraining, RecordsSummariesGraphAndCheckpoints) {
+  const TempDir dir;
+  CountingModel model;
+  AddScalarSummary(model.scope, "weight", model.w);
+  auto session =
+      MonitoredTrainingSession(model.graph, {.checkpoint_dir = dir.path(),
+                                             .hooks = {StopAt(4)},
+                                             .save_checkpoint_steps = 100,
+                                             .save_summaries_steps = 1,
+                                             .log_step_count_steps = 2});
+  ASSERT_TRUE(session.ok()) << session.status();
+  SLUICE_ASSERT_OK(TrainToTheEnd(**session, model.train));
+  session->reset();
+  const auto files = RealFileSystem().Glob(dir / "events.out.tfevents.*");
+  ASSERT_TRUE(files.ok());
+  ASSERT_EQ(files->size(), 1u);
+  auto reader = *EventReader::Open(RealFileSystem(), (*files)[0]);
+  std::vector<std::string> seen;
+  pb::Event event;
+  while (*reader->Read(&event)) {
+    if (event.has_summary()) {
+      seen.push_back(event.summary().value(0).tag());
+    } else if (event.has_session_log()) {
+      seen.push_back(
+          pb::SessionLog::SessionStatus_Name(event.session_log().status()));
+    } else if (!event.graph_def().empty()) {
+      seen.push_back("graph");
+    } else if (!event.meta_graph_def().empty()) {
+      seen.push_back("meta graph");
+    }
+  }
+  EXPECT_EQ(seen[0], "graph");
+  EXPECT_THAT(seen, IsSupersetOf({"graph", "meta graph", "CHECKPOINT", "START",
+                                  "weight", "weight", "weight",
+                                  "global_step/sec", "CHECKPOINT"}));
+}
+
+// Writes down what it is called for; fails, fetches and feeds as told.
+class RecordingHook : public SessionRunHook {
+ public:
+  RecordingHook(std::string name, std::vector<std::string>* calls)
+      : name_(std::move(name)), calls_(calls) {}
+
+  absl::Status Begin(Graph&) override { return Call("begin"); }
+  absl::Status AfterCreateSession(std::shared_ptr<Session>,
+                                  Coordinator&) override {
+    return Call("created");
+  }
+  absl::StatusOr<SessionRunArgs> BeforeRun(SessionRunContext&) override {
+    SLUICE_RETURN_IF_ERROR(Call("before"));
+    return args;
+  }
+  absl::Status AfterRun(SessionRunContext& context,
+                        const std::vector<Tensor>& results) override {
+    EXPECT_EQ(results.size(), args.fetches.size());
+    if (request_stop) context.RequestStop();
+    SLUICE_RETURN_IF_ERROR(Call("after"));
+    // Each error comes once.
+    return std::exchange(after_error, absl::OkStatus());
+  }
+  absl::Status End(Session&) override { return Call("end"); }
+
+  SessionRunArgs args;
+  bool request_stop = false;
+  absl::Status after_error;
+
+ private:
+  absl::Status Call(const std::string& what) {
+    calls_->push_back(name_ + " " + what);
+    return absl::OkStatus();
+  }
+  const std::string name_;
+  std::vector<std::string>* const calls_;
+};
+
+struct Scenario {
+  std::string name;
+  // What happens in the second step of two.
+  std::function<void(RecordingHook&)> second_step;
+  absl::Status loop_error;  // What the loop itself meets after two steps.
+  std::string calls;        // After the session is made.
+  absl::StatusCode result;
+};
+
+TEST(MonitoredTraining, CallsHooksInTheirOrderHoweverItEnds) {
+  const std::string step = "a before,b before,a after,b after,";
+  const std::string anew = "a created,b created,";
+  const Scenario scenarios[] = {
+      {"normal", {}, {}, step + step + "a end,b end", absl::StatusCode::kOk},
+      {"the input ends",
+       {},
+       absl::OutOfRangeError("no more"),
+       step + step + "a end,b end",
+       absl::StatusCode::kOk},
+      {"the loop fails",
+       {},
+       absl::InternalError("bug"),
+       step + step,
+       absl::StatusCode::kInternal},
+      {"a hook asks to stop",
+       [](RecordingHook& hook) { hook.request_stop = true; },
+       {},
+       step + step + "a end,b end",
+       absl::StatusCode::kOk},
+      {"a hook fails",
+       [](RecordingHook& hook) {
+         hook.after_error = absl::DataLossError("bad");
+       },
+       {},
+       step + "a before,b before,a after,",
+       absl::StatusCode::kDataLoss},
+      {"a task is lost",
+       [](RecordingHook& hook) {
+         hook.after_error = absl::AbortedError("restarted");
+       },
+       {},
+       step + "a before,b before,a after," + anew + step + "a end,b end",
+       absl::StatusCode::kOk},
+  };
+  for (const Scenario& scenario : scenarios) {
+    SCOPED_TRACE(scenario.name);
+    CountingModel model;
+    std::vector<std::string> calls;
+    auto a = std::make_shared<RecordingHook>("a", &calls);
+    auto b = std::make_shared<RecordingHook>("b", &calls);
+    a->args.fetches = {model.w};
+    auto session = MonitoredTrainingSession(model.graph, {.hooks = {a, b}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    EXPECT_THAT(calls,
+                ElementsAre("a begin", "b begin", "a created", "b created"));
+    calls.clear();
+    absl::Status status;
+    for (int i = 0; i < 2 && status.ok() && !(*session)->ShouldStop(); ++i) {
+      if (i == 1 && scenario.second_step) scenario.second_step(*a);
+      status = (*session)->Run({}, {}, {model.train}, nullptr);
+    }
+    if (a->request_stop) {
+      EXPECT_TRUE((*session)->ShouldStop());
+      EXPECT_THAT((*session)->Run({}, {}, {model.train}, nullptr),
+                  StatusIs(absl::StatusCode::kFailedPrecondition,
+                           "Run called even after should_stop requested."));
+    }
+    if (status.ok()) status = scenario.loop_error;
+    EXPECT_EQ((*session)->Close(status).code(), scenario.result);
+    std::string expected = scenario.calls;
+    if (expected.ends_with(',')) expected.pop_back();
+    EXPECT_EQ(absl::StrJoin(calls, ","), expected);
+    EXPECT_TRUE((*session)->ShouldStop());
+  }
+}
+
+TEST(MonitoredTraining, FetchesAndFeedsOfHooksJoinTheStep) {
+  CountingModel model;
+  const Output x = model.scope.Named("x").Add(
+      "Placeholder", {},
+      {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}});
+  const Output y = model.scope.Named("y").Add("Neg", {x});
+  std::vector<std::string> calls;
+  auto feeder = std::make_shared<RecordingHook>("feeder", &calls);
+  feeder->args = {.fetches = {y}, .feeds = {{x, Tensor::Scalar(4.0f)}}};
+  auto session = MonitoredTrainingSession(model.graph, {.hooks = {feeder}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<Tensor> values;
+  SLUICE_ASSERT_OK((*session)->Run({}, {y}, {}, &values));
+  EXPECT_EQ(values[0].scalar<float>(), -4.0f);
+  EXPECT_THAT((*session)->Run({{x, Tensor::Scalar(1.0f)}}, {y}, {}, &values),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("fed by a SessionRunHook and user. "
+                                 "Conflict(s): x:0")));
+}
+
+TEST(MonitoredTraining, AStepFunctionMayRunWithAndWithoutHooks) {
+  CountingModel model;
+  std::vector<std::string> calls;
+  auto hook = std::make_shared<RecordingHook>("h", &calls);
+  auto session = MonitoredTrainingSession(model.graph, {.hooks = {hook}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  calls.clear();
+  SLUICE_ASSERT_OK(
+      (*session)->RunStepFn([&](MonitoredSession::StepContext& context) {
+        std::vector<Tensor> value;
+        SLUICE_RETURN_IF_ERROR(
+            context.session().Run({}, {model.w}, {}, &value));
+        EXPECT_TRUE(calls.empty());
+        context.RequestStop();
+        return absl::OkStatus();
+      }));
+  EXPECT_TRUE((*session)->ShouldStop());
+}
+
+TEST(MonitoredTraining, ALossThatIsNotANumberEndsIt) {
+  for (const bool fail : {true, false}) {
+    CountingModel model;
+    const Output loss = model.scope.Scalar(NAN);
+    auto session = MonitoredTrainingSession(
+        model.graph, {.hooks = {std::make_shared<NanTensorHook>(loss, fail)}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    const absl::Status status = (*session)->Run({}, {}, {model.train}, nullptr);
+    EXPECT_EQ(status.message(), fail ? "NaN loss during training." : "");
+    EXPECT_EQ((*session)->ShouldStop(), !fail);
+  }
+}
+
+TEST(MonitoredTraining, LogsTensorsEverySoManySteps) {
+  CountingModel model;
+  auto final_ops = std::make_shared<FinalOpsHook>(std::vector{model.w.value()});
+  LogCapture log;
+  auto session = MonitoredTrainingSession(
+      model.graph, {.hooks = {StopAt(3), final_ops,
+                              std::make_shared<LoggingTensorHook>(
+                                  std::vector<std::pair<std::string, Output>>{
+                                      {"five", model.scope.Scalar<int32_t>(5)}},
+                                  Every{.steps = 2})}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  SLUICE_ASSERT_OK(TrainToTheEnd(**session, model.train));
+  std::vector<std::string> found;
+  for (const std::string& line : log.lines()) {
+    if (line.starts_with("five")) found.push_back(line);
+  }
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0], "five = 5");
+  EXPECT_THAT(found[1], ::testing::MatchesRegex("five = 5 \\([0-9.]+ sec\\)"));
+  EXPECT_EQ(final_ops->values()[0].scalar<float>(), -3.0f);
+}
+
+TEST(MonitoredTraining, AHookWithoutAGlobalStepSaysWhatItNeeds) {
+  Graph graph;
+  const Scope scope(graph);
+  const Variable w(scope, Tensor::Scalar(1.0f));
+  EXPECT_THAT(MonitoredTrainingSession(graph, {.hooks = {StopAt(3)}}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "Global step should be created to use StopAtStepHook."));
+}
+
+TEST(MonitoredTraining, QueueRunnersFillQueuesAndTheirEndEndsTheTraining) {
+  CountingModel model;
+  const Scope& scope = model.scope;
+  const AttrMap types = {
+      {"component_types", std::vector<DType>{DType::kInt64}}};
+  const Output queue = scope.Named("q").Add("FIFOQueueV2", {}, types);
+  const Variable epoch(
+      scope.Named("epoch"), Tensor::Scalar<int64_t>(0),
+      {.trainable = false, .collections = {keys::kLocalVariables}});
+  const Output next = scope.Add("CountUpTo", {epoch.ref()}, {{"limit", 3}});
+  Node* enqueue = scope.AddNode("QueueEnqueueV2", {queue, next});
+  const Output item = scope.Add("QueueDequeueV2", {queue}, types);
+  AddQueueRunner(model.graph, MakeQueueRunner(scope, queue, {enqueue}));
+  ASSERT_TRUE(scope.ok()) << scope.status();
+  auto session = MonitoredTrainingSession(model.graph);
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<int64_t> items;
+  absl::Status status;
+  while (status.ok() && !(*session)->ShouldStop()) {
+    std::vector<Tensor> values;
+    status = (*session)->Run({}, {item}, {}, &values);
+    if (status.ok()) items.push_back(values[0].scalar<int64_t>());
+  }
+  EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
+  SLUICE_EXPECT_OK((*session)->Close(status));
+  EXPECT_THAT(items, ElementsAre(0, 1, 2));
+}
+
+using MonitoredCluster = ClusterTest;
+
+TEST_F(MonitoredCluster, AWorkerWaitsForTheChief) {
+  CountingModel worker_model("/job:ps/task:0");
+  CountingModel chief_model("/job:ps/task:0");
+  absl::StatusOr<std::unique_ptr<MonitoredSession>> worker;
+  LogCapture log;
+  std::thread waiting([&] {
+    worker = MonitoredTrainingSession(
+        worker_model.graph, {.master = worker1_->target(), .is_chief = false});
+  });
+  const auto waits = [&] {
+    for (const std::string& line : log.lines()) {
+      if (line.find("Waiting for model to be ready.  Ready_for_local_init_op:"
+                    "  Variables not initialized: w, global_step") == 0) {
+        return true;
+      }
+    }
+    return false;
+  };
+  while (!waits()) std::this_thread::yield();
+  auto chief = MonitoredTrainingSession(chief_model.graph,
+                                        {.master = worker0_->target()});
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  waiting.join();
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  SLUICE_ASSERT_OK((*chief)->Run({}, {}, {chief_model.train}, nullptr));
+  SLUICE_ASSERT_OK((*worker)->Run({}, {}, {worker_model.train}, nullptr));
+  EXPECT_EQ(*GlobalStep(*(*worker)->session(), worker_model.step), 2);
+  SLUICE_EXPECT_OK((*worker)->Close());
+  SLUICE_EXPECT_OK((*chief)->Close());
+}
+
+TEST_F(MonitoredCluster, TrainingGoesOnAfterAParameterServerWasRestarted) {
+  const TempDir dir;
+  CountingModel model("/job:ps/task:0");
+  LogCapture log;
+  auto session =
+      MonitoredTrainingSession(model.graph, {.master = worker0_->target(),
+                                             .checkpoint_dir = dir.path(),
+                                             .hooks = {StopAt(50)},
+                                             .save_checkpoint_steps = 10});
+  ASSERT_TRUE(session.ok()) << session.status();
+  int steps = 0;
+  SLUICE_ASSERT_OK(TrainToTheEnd(**session, model.train, [&] {
+    if (++steps != 35) return;
+    SLUICE_EXPECT_OK(ps_->Stop());
+    ps_ = nullptr;
+    ps_ = Start("ps", 0);
+  }));
+  // From 30 again: 35 steps before, 20 after.
+  EXPECT_EQ(steps, 55);
+  EXPECT_THAT(log.lines(),
+              Contains("Restoring parameters from " + (dir / "model.ckpt-30")));
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("An error was raised")));
+  EXPECT_EQ(LatestCheckpoint(RealFileSystem(), dir.path()),
+            dir / "model.ckpt-50");
+}
+
+}  // namespace
+}  // namespace sluice
