@@ -73,7 +73,8 @@ Output GlobalStepRead(Graph& graph) {
   if (!made.empty()) return made[0];
   const Variable step = GetGlobalStep(graph);
   if (!step) return Output();
-  const Scope inside = Scope(graph).NameScope(step.name() + "/");
+  // A closed graph must not count as broken.
+  const Scope inside = Scope::Detached(graph).NameScope(step.name() + "/");
   const Scope scope = inside.NameScope("add");
   const Output zero = scope.Named("y").Const(ScalarOfType(step.dtype(), 0));
   const Output read =

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <thread>
 
 #include "absl/strings/str_join.h"
@@ -19,7 +20,9 @@
 #include "sluice/train/hooks.h"
 #include "sluice/train/optimizers.h"
 #include "sluice/train/queue_runner.h"
+#include "sluice/train/replica_device_setter.h"
 #include "sluice/train/summary_writer.h"
+#include "sluice/train/sync_replicas_optimizer.h"
 
 namespace sluice {
 namespace {
@@ -469,6 +472,62 @@ TEST_F(MonitoredCluster, TrainingGoesOnAfterAParameterServerWasRestarted) {
   EXPECT_THAT(log.lines(), Contains(HasSubstr("An error was raised")));
   EXPECT_EQ(LatestCheckpoint(RealFileSystem(), dir.path()),
             dir / "model.ckpt-50");
+}
+
+// Worker i has gradient i + 1; each update takes the mean of two.
+struct SyncModel {
+  explicit SyncModel(int task) {
+    const Scope there = Scope(graph).Device(ReplicaDeviceSetter(
+        {.ps_tasks = 1, .worker_device = StrCat("/job:worker/task:", task)}));
+    w = Variable(there.Named("w"), Tensor::Scalar(0.0f));
+    step = GetOrCreateGlobalStep(there);
+    const Output loss =
+        there.Add("Mul", {w, there.Scalar(static_cast<float>(task + 1))});
+    train = optimizer.Minimize(there, loss, {.global_step = step});
+    EXPECT_TRUE(there.ok()) << there.status();
+  }
+  Graph graph;
+  SyncReplicasOptimizer optimizer{
+      std::make_shared<GradientDescentOptimizer>(1.0), 2};
+  Variable w, step;
+  Node* train = nullptr;
+};
+
+TEST_F(MonitoredCluster, SynchronousWorkersApplyTheMeanOfTheirGradients) {
+  SyncModel models[2] = {SyncModel(0), SyncModel(1)};
+  const std::string targets[2] = {worker0_->target(), worker1_->target()};
+  float results[2] = {0, 0};
+  absl::Status statuses[2];
+  // A worker that runs ahead would take the other's token.
+  std::barrier<> pace(2);
+  const auto work = [&](int task) -> absl::Status {
+    SyncModel& model = models[task];
+    SLUICE_ASSIGN_OR_RETURN(
+        auto session,
+        MonitoredTrainingSession(
+            model.graph,
+            {.master = targets[task],
+             .is_chief = task == 0,
+             .hooks = {model.optimizer.MakeSessionRunHook(task == 0, 0)}}));
+    for (int i = 0; i < 10; ++i) {
+      const absl::Status status = session->Run({}, {}, {model.train}, nullptr);
+      if (!status.ok()) {
+        pace.arrive_and_drop();
+        return status;
+      }
+      pace.arrive_and_wait();
+    }
+    SLUICE_ASSIGN_OR_RETURN(const Tensor w, session->session()->Eval(model.w));
+    results[task] = w.scalar<float>();
+    return session->Close();
+  };
+  std::thread other([&] { statuses[1] = work(1); });
+  statuses[0] = work(0);
+  other.join();
+  SLUICE_EXPECT_OK(statuses[0]);
+  SLUICE_EXPECT_OK(statuses[1]);
+  EXPECT_EQ(results[0], -15.0f);
+  EXPECT_EQ(results[1], -15.0f);
 }
 
 }  // namespace

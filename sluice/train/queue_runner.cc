@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "sluice/base/logging.h"
+#include "sluice/base/path.h"
 #include "sluice/base/status.h"
 #include "sluice/client/collections.h"
 #include "sluice/graph/scope.h"
@@ -66,13 +67,13 @@ QueueRunner MakeQueueRunner(const Scope& scope, Output queue,
   runner.queue = queue;
   runner.enqueue_ops = std::move(enqueue_ops);
   if (!queue) return runner;
-  const Scope named = scope.NameScope("").Colocate(queue.node);
   const std::string op =
       TypeOf(queue) == DType::kResource ? "QueueCloseV2" : "QueueClose";
-  const std::string name = queue.node->name() + "_Close";
-  runner.close_op = named.Named(name).AddNode(op, {queue});
-  runner.cancel_op = named.Named(name).AddNode(
-      op, {queue}, {{"cancel_pending_enqueues", true}});
+  const Scope named =
+      scope.Named(StrCat(BaseName(queue.node->name()), "_Close"));
+  runner.close_op = named.AddNode(op, {queue});
+  runner.cancel_op =
+      named.AddNode(op, {queue}, {{"cancel_pending_enqueues", true}});
   return runner;
 }
 

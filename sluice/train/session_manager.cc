@@ -49,10 +49,10 @@ std::string NameOf(const Node* node) {
   return node == nullptr ? "None" : node->name();
 }
 
-// Asks `op` what is not initialised. Old programs give an int32 in its place,
-// which says nothing.
-absl::StatusOr<std::string> AskReady(Session& session, Output op,
-                                     std::string_view what) {
+}  // namespace
+
+absl::StatusOr<std::string> FindUninitialized(Session& session, Output op,
+                                              std::string_view what) {
   if (!op) return std::string();
   std::vector<Tensor> missing;
   const absl::Status status = session.Run({}, {op}, {}, &missing);
@@ -63,6 +63,7 @@ absl::StatusOr<std::string> AskReady(Session& session, Output op,
     SLUICE_LOG(WARNING) << what << " : error [" << status.message() << "]";
   }
   SLUICE_RETURN_IF_ERROR(status);
+  // Old programs give an int32 in its place, which says nothing.
   if (missing[0].dtype() != DType::kString || missing[0].size() == 0) {
     return std::string();
   }
@@ -70,21 +71,19 @@ absl::StatusOr<std::string> AskReady(Session& session, Output op,
                 absl::StrJoin(missing[0].data<std::string>(), ", "));
 }
 
-}  // namespace
-
 SessionManager::SessionManager(Graph& graph, ReadyOps ops,
                                double recovery_wait_secs)
     : graph_(graph), ops_(ops), recovery_wait_secs_(recovery_wait_secs) {}
 
 SessionManager::Readiness SessionManager::ModelReady(Session& session) {
-  return AskReady(session, ops_.ready_op, "Model not ready");
+  return FindUninitialized(session, ops_.ready_op, "Model not ready");
 }
 
 SessionManager::Readiness SessionManager::TryLocalInit(Session& session) {
   if (ops_.local_init_op == nullptr) return std::string();
-  SLUICE_ASSIGN_OR_RETURN(std::string why,
-                          AskReady(session, ops_.ready_for_local_init_op,
-                                   "Model not ready for local init"));
+  SLUICE_ASSIGN_OR_RETURN(
+      std::string why, FindUninitialized(session, ops_.ready_for_local_init_op,
+                                         "Model not ready for local init"));
   if (!why.empty()) return why;
   SLUICE_LOG(INFO) << "Running local_init_op.";
   SLUICE_RETURN_IF_ERROR(session.Run({}, {}, {ops_.local_init_op}, nullptr));

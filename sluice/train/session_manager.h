@@ -16,6 +16,11 @@
 
 namespace sluice {
 
+// Asks `op` (ready_op and its like) what is not initialised: empty if nothing.
+// `what` begins the line that is logged for an error.
+absl::StatusOr<std::string> FindUninitialized(Session& session, Output op,
+                                              std::string_view what);
+
 // How a model becomes ready. All may be missing.
 struct ReadyOps {
   Node* local_init_op = nullptr;
