@@ -1,0 +1,106 @@
+// Supervisor: prepares a session as older training programs do it, with threads
+// that save, record summaries and count steps.
+//
+//   Supervisor supervisor(graph, {.is_chief = task == 0, .logdir = dir});
+//   absl::Status status = supervisor.ManagedSession(
+//       server->target(), [&](Session& session) -> absl::Status {
+//         while (!supervisor.ShouldStop()) …
+//       });
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/session/session.h"
+#include "sluice/train/coordinator.h"
+#include "sluice/train/saver.h"
+#include "sluice/train/scaffold.h"
+#include "sluice/train/summary_writer.h"
+
+namespace sluice {
+
+struct SupervisorOptions {
+  // Others wait for the chief; logdir and the services are the chief's.
+  bool is_chief = true;
+  // Empty: nothing is saved or recorded.
+  std::string logdir = {};
+  // Ops that are not given come from the graph's collections or are made.
+  Node* init_op = nullptr;
+  std::vector<Session::Feed> init_feeds = {};
+  std::function<absl::Status(Session&)> init_fn = {};
+  Node* local_init_op = nullptr;
+  Output ready_op = {};
+  // Not made when missing.
+  Output ready_for_local_init_op = {};
+  Output summary_op = {};
+  std::shared_ptr<Saver> saver = {};
+  // Any integer variable; none: the graph's global step, if it has one.
+  Variable global_step = {};
+  // 0: never.
+  double save_summaries_secs = 120;
+  double save_model_secs = 600;
+  double recovery_wait_secs = 30;
+  double stop_grace_secs = 120;
+  std::string checkpoint_basename = "model.ckpt";
+};
+
+// Closes the graph to new nodes. Errors of its making come from
+// PrepareOrWaitForSession. One thread drives it; the graph outlives it.
+class Supervisor {
+ public:
+  Supervisor(Graph& graph, SupervisorOptions options = {});
+  // Stops.
+  ~Supervisor();
+
+  // A session on a model that is ready: the chief restores or initialises it,
+  // others wait. Starts services and queue runners unless told not to.
+  absl::StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(
+      const SessionConfig& config, bool start_services = true);
+  // Prepares a session, calls `body`, stops, closes. Returns the first error of
+  // body or a thread; OUT_OF_RANGE is none.
+  absl::Status ManagedSession(
+      const std::string& master,
+      const std::function<absl::Status(Session&)>& body);
+
+  // Threads that save, record and count, at once and then on time.
+  absl::Status StartStandardServices(std::shared_ptr<Session> session);
+  // Calls `body` every `interval_secs` (0: back to back) until all stop.
+  void Loop(double interval_secs, std::function<absl::Status()> body);
+  void RequestStop(absl::Status error = absl::OkStatus());
+  bool ShouldStop() const { return coordinator_.ShouldStop(); }
+  // Waits for the threads and closes the event file. No checkpoint is saved.
+  absl::Status Stop();
+
+  // Records a summary that the program computed itself.
+  absl::Status SummaryComputed(Session& session, const Tensor& summary);
+
+  Coordinator& coordinator() { return coordinator_; }
+  Saver* saver() const { return ops_.saver.get(); }
+  const Variable& global_step() const { return options_.global_step; }
+  Output summary_op() const { return ops_.summary_op; }
+  // Null without a logdir and on workers.
+  SummaryWriter* summary_writer() const { return writer_.get(); }
+  const std::string& save_path() const { return save_path_; }
+
+ private:
+  absl::Status Setup();
+  absl::Status WriteGraphOnce();
+  absl::Status SaveOnce(Session& session);
+  absl::Status RecordSummaries(Session& session);
+
+  Graph& graph_;
+  SupervisorOptions options_;
+  Scaffold ops_;
+  absl::Status setup_;
+  std::string save_path_;
+  std::shared_ptr<SummaryWriter> writer_;
+  bool graph_written_ = false;
+  Coordinator coordinator_;
+  // The service threads use it until they stop.
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace sluice
