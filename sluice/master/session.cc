@@ -52,6 +52,11 @@ void MasterSession::Create(const MasterEnv& env, SessionOptions options,
           return;
         }
         state->tasks = *std::move(tasks);
+        // The own task comes first wherever devices are listed.
+        std::ranges::stable_partition(state->tasks,
+                                      [&](const ConnectedTask& task) {
+                                        return task.name == state->env.own_task;
+                                      });
         for (const ConnectedTask& task : state->tasks) {
           for (const DeviceInfo& device : task.devices) {
             state->devices.push_back(device);

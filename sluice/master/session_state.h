@@ -95,7 +95,8 @@ struct MasterSession::State {
   Graph graph SLUICE_GUARDED_BY(graph_mu);
   int placed_nodes SLUICE_GUARDED_BY(graph_mu) = 0;
   PlaceErrors place_errors SLUICE_GUARDED_BY(graph_mu);
-  int64_t version SLUICE_GUARDED_BY(graph_mu) = 0;
+  // The graph that a session starts with is version 0.
+  int64_t version SLUICE_GUARDED_BY(graph_mu) = -1;
 
   Mutex mu;
   bool closed SLUICE_GUARDED_BY(mu) = false;
