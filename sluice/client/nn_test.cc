@@ -66,5 +66,10 @@ TEST_F(Nn, LossesAreMeans) {
               ElementsAre(-1, 2));
 }
 
+TEST_F(Nn, AMissingInputIsAnError) {
+  EXPECT_FALSE(nn::Dropout(root_, Output(), 0.5f));
+  EXPECT_THAT(root_.status().message(), HasSubstr("'x' is missing"));
+}
+
 }  // namespace
 }  // namespace sluice

@@ -218,7 +218,10 @@ std::vector<Output> OpCall::NextList() {
 
 Output AsOutput(const Scope& scope, const Input& input, std::string_view name,
                 DType dtype) {
-  if (input.is_output()) return input.output();
+  if (input.is_output()) {
+    if (!input.output()) scope.Fail(InvalidArgument("'", name, "' is missing"));
+    return input.output();
+  }
   absl::StatusOr<Tensor> value =
       input.literal().As(input.literal().adapts() ? dtype : DType::kInvalid);
   if (value.ok()) return scope.Named(name).Const(*std::move(value));

@@ -110,16 +110,15 @@ Node* Scope::AddNode(std::string_view op, const std::vector<Output>& inputs,
                 {std::string(op), next_name_, inputs, std::move(attrs), {}});
   if (node.ok()) return *node;
   // Some errors name the op only, and a program has many of a kind.
-  std::string name =
-      StrCat(context_.name_scope, next_name_.empty() ? op : next_name_);
-  if (next_name_.ends_with('/')) {
-    name = next_name_.substr(0, next_name_.size() - 1);
-  }
+  const bool exact = next_name_.ends_with('/');
+  const std::string name =
+      exact ? StrCat("'", next_name_.substr(0, next_name_.size() - 1), "'")
+            : StrCat("'", context_.name_scope,
+                     next_name_.empty() ? op : next_name_, "'");
   const bool named =
       ToStd(node.status().message()).find(name) != std::string_view::npos;
-  Fail(named
-           ? node.status()
-           : Annotate(node.status(), StrCat("'", name, "' (op: '", op, "'):")));
+  Fail(named ? node.status()
+             : Annotate(node.status(), StrCat(name, " (op: '", op, "'):")));
   return nullptr;
 }
 

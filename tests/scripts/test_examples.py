@@ -13,7 +13,6 @@ import pytest
 from test_programs import BUILD, ROOT, free_ports, run
 
 FORMS = ["cc", "python"]
-TRAINER_FORMS = ["python"]
 
 
 def example(form, name):
@@ -107,7 +106,7 @@ def test_a_gpu_that_is_not_there_is_named(tmp_path, form, device):
     assert printed(form, out, 1), out
 
 
-@pytest.mark.parametrize("form", TRAINER_FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_a_monitored_trainer_stops_at_its_last_step(tmp_path, form):
     code, out = run(["--ps", "1", "--workers", "2", example(form, "trainer"),
                      "--last_step=300", "--train_dir=logs"], tmp_path)
@@ -124,7 +123,7 @@ def test_a_monitored_trainer_stops_at_its_last_step(tmp_path, form):
     assert (tmp_path / "logs" / ("model.ckpt-%d.index" % last)).exists()
 
 
-@pytest.mark.parametrize("form", TRAINER_FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_a_supervised_trainer_finds_the_line(tmp_path, form):
     code, out = run(["--ps", "1", "--workers", "2", example(form, "line_fit"),
                      "--epochs=10", "--train_dir=logs"], tmp_path)
@@ -137,6 +136,24 @@ def test_a_supervised_trainer_finds_the_line(tmp_path, form):
         w, b = (float(x) for x in lines[-1])
         assert abs(w - 2) < 0.8 and abs(b - 0.2) < 0.8, out
     assert (tmp_path / "logs" / "checkpoint").exists()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_cluster_learns_to_read_digits(tmp_path, form):
+    code, out = run(["--ps", "1", "--workers", "2", example(form, "digits"),
+                     "--train_dir=logs"], tmp_path)
+    assert code == 0, out
+    accuracy = re.search(r"^\[worker/0\] accuracy (\S+) %$", out, re.MULTILINE)
+    assert float(accuracy.group(1)) > 95
+    assert re.search(r"^\[worker/0\] checkpoint logs/model.ckpt-15\d\d$", out,
+                     re.MULTILINE), out
+
+
+@pytest.mark.parametrize("name", ["trainer", "line_fit", "digits"])
+def test_a_trainer_without_a_cluster_says_how_to_get_one(tmp_path, name):
+    code, out = run([example("cc", name)], tmp_path)
+    assert code == 1
+    assert "sluice run --ps 1 --workers 2" in out
 
 
 def test_the_quick_start_fits_a_line(tmp_path):
