@@ -1,5 +1,7 @@
 """Monitored sessions: which hook is called when."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -52,43 +54,71 @@ def open_session(log, **kwargs):
     return tf.train.MonitoredSession(hooks=hooks, **kwargs)
 
 
-def test_hooks_run_in_order(step):
+def scenarios():
+    """The table that C++ is held against too (tests/scenarios)."""
+    path = os.path.join(os.path.dirname(__file__),
+                        "../../tests/scenarios/monitored_session.txt")
+    with open(path) as table:
+        return [[field.strip() for field in line.split("|")]
+                for line in table]
+
+
+def error_of(text):
+    code, _, message = text.partition(" ")
+    return tf.errors.exception_type_from_error_code(
+        getattr(tf.errors, code))(None, None, message)
+
+
+CALLS = {"step": RUN, "half": RUN[:3], "anew": START[2:],
+         "end": ["a.end", "b.end"]}
+
+
+class Acting(Recorder):
+    """Does once, after the second step, what a scenario says."""
+
+    steps = 0
+
+    def __init__(self, name, log, act):
+        super().__init__(name, log)
+        self.act = act
+
+    def after_run(self, run_context, run_values):
+        super().after_run(run_context, run_values)
+        self.steps += 1
+        if self.steps == 2 and self.act == "stop":
+            run_context.request_stop()
+        elif self.steps == 2 and self.act.startswith("error "):
+            raise error_of(self.act[len("error "):])
+
+
+@pytest.mark.parametrize("name, act, loop_error, calls, result", scenarios())
+def test_hooks_are_called_in_order_however_it_ends(step, name, act,
+                                                   loop_error, calls, result):
     log = []
-    with open_session(log) as session:
-        assert session.run(step) == 1
-    assert log == START + RUN + ["a.end", "b.end"]
+    expected = START + [c for word in calls.split() for c in CALLS[word]]
+    got = "OK"
+    try:
+        with tf.train.MonitoredSession(
+                hooks=[Acting("a", log, act), Recorder("b", log)]) as session:
+            for _ in range(2):
+                session.run(step)
+            assert session.should_stop() == (act == "stop")
+            if loop_error != "-":
+                raise error_of(loop_error)
+    except tf.errors.OpError as e:
+        got = tf.errors.exception_type_from_error_code(e.error_code).__name__
+        result = type(error_of(result)).__name__
+    assert got == result
+    assert log == expected
 
 
-def test_the_end_of_input_ends_cleanly(step):
-    log = []
-    with open_session(log):
-        raise tf.errors.OutOfRangeError(None, None, "done")
-    assert log == START + ["a.end", "b.end"]
-
-
-def test_after_an_error_hooks_do_not_end(step):
+def test_after_an_error_of_python_hooks_do_not_end(step):
     log = []
     with pytest.raises(ValueError):
         with open_session(log) as session:
             session.run(step)
             raise ValueError("x")
     assert log == START + RUN
-
-
-def test_a_lost_task_makes_a_new_session_and_repeats_the_step(step):
-    log = []
-    failures = [tf.errors.AbortedError(None, None, "lost")]
-
-    class Failing(tf.train.SessionRunHook):
-
-        def before_run(self, run_context):
-            if failures:
-                raise failures.pop()
-    with tf.train.MonitoredSession(
-            hooks=[Recorder("a", log), Failing()]) as session:
-        session.run(step)
-    assert log == ["a.begin", "a.session", "a.before", "a.session",
-                   "a.before", "a.after", "a.end"]
 
 
 def test_a_hook_gets_what_it_fetches(step):

@@ -120,13 +120,20 @@ void Coordinator::StartLoop(std::string name, Seconds interval,
         });
 }
 
-bool Coordinator::JoinFor(Seconds grace) {
-  const auto deadline = After(grace);
+bool Coordinator::JoinFor(Seconds timeout) {
+  const auto deadline = After(timeout);
   MutexLock lock(state_->mu);
   while (!state_->threads.empty()) {
     if (!state_->changed.WaitUntil(state_->mu, deadline)) break;
   }
   return state_->threads.empty();
+}
+
+std::vector<std::string> Coordinator::live_threads() const {
+  std::vector<std::string> names;
+  MutexLock lock(state_->mu);
+  for (const auto& [id, name] : state_->threads) names.push_back(name);
+  return names;
 }
 
 absl::Status Coordinator::Join(Seconds grace, bool ignore_live_threads) {
@@ -137,12 +144,8 @@ absl::Status Coordinator::Join(Seconds grace, bool ignore_live_threads) {
     }
   }
   JoinFor(grace);
-  std::vector<std::string> live;
-  {
-    MutexLock lock(state_->mu);
-    if (!state_->error.ok()) return state_->error;
-    for (const auto& [id, name] : state_->threads) live.push_back(name);
-  }
+  if (absl::Status status = error(); !status.ok()) return status;
+  const std::vector<std::string> live = live_threads();
   if (live.empty()) return absl::OkStatus();
   const std::string text =
       StrCat("Coordinator stopped with threads still running: ",

@@ -44,8 +44,10 @@ class Coordinator {
   // FAILED_PRECONDITION that names threads that still run, which is only logged
   // with `ignore_live_threads`.
   absl::Status Join(Seconds grace, bool ignore_live_threads = false);
-  // As Join for up to `grace`, without an end: whether all threads have ended.
-  bool JoinFor(Seconds grace);
+  // Waits up to `timeout`: whether all threads have ended.
+  bool JoinFor(Seconds timeout);
+  // The names of those that have not.
+  std::vector<std::string> live_threads() const;
 
  private:
   struct State;

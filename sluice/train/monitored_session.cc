@@ -23,10 +23,6 @@ constexpr char kAdvice[] =
     "repeatedly, try increasing the number of parameter servers assigned to "
     "the job. Error: ";
 
-// How long threads may take to see that they shall stop before the session's
-// steps, in which they may wait for ever, are cancelled.
-constexpr double kBeforeCancelSecs = 1;
-
 std::shared_ptr<Scaffold> OrNew(std::shared_ptr<Scaffold> scaffold) {
   return scaffold != nullptr ? scaffold : std::make_shared<Scaffold>();
 }
@@ -114,6 +110,7 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(
   std::unique_ptr<MonitoredSession> session(new MonitoredSession(
       graph, std::move(creator), std::move(hooks), options));
   for (const auto& hook : session->hooks_) {
+    if (hook == nullptr) return InvalidArgument("One of the hooks is null");
     SLUICE_RETURN_IF_ERROR(hook->Begin(graph));
   }
   SLUICE_RETURN_IF_ERROR(session->CreateSession());
@@ -161,18 +158,14 @@ absl::Status MonitoredSession::CreateSession() {
 
 absl::Status MonitoredSession::CloseSession() {
   absl::Status status;
-  if (coordinator_ != nullptr) coordinator_->RequestStop();
-  const double grace = options_.stop_grace_period_secs;
   if (coordinator_ != nullptr) {
-    coordinator_->JoinFor(
-        Coordinator::Seconds(std::min(kBeforeCancelSecs, grace)));
+    StopThreads(*coordinator_, session_.get(),
+                Coordinator::Seconds(options_.stop_grace_period_secs));
+    status = coordinator_->Join(Coordinator::Seconds(0),
+                                /*ignore_live_threads=*/true);
   }
   if (session_ != nullptr) {
     session_->Close().IgnoreError();  // It may have lost its master.
-  }
-  if (coordinator_ != nullptr) {
-    status = coordinator_->Join(Coordinator::Seconds(grace),
-                                /*ignore_live_threads=*/true);
   }
   coordinator_.reset();
   session_.reset();

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <fstream>
+#include <map>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/testing/temp_dir.h"
@@ -228,50 +232,57 @@ class RecordingHook : public SessionRunHook {
   std::vector<std::string>* const calls_;
 };
 
+// tests/scenarios/README.md says what a line holds.
 struct Scenario {
-  std::string name;
-  // What happens in the second step of two.
-  std::function<void(RecordingHook&)> second_step;
-  absl::Status loop_error;  // What the loop itself meets after two steps.
-  std::string calls;        // After the session is made.
-  absl::StatusCode result;
+  std::string name, second_step, loop_error, calls, result;
 };
 
+std::vector<Scenario> Scenarios() {
+  std::vector<Scenario> scenarios;
+  std::ifstream file("tests/scenarios/monitored_session.txt");
+  for (std::string line; std::getline(file, line);) {
+    std::vector<std::string> fields;
+    for (const absl::string_view field : absl::StrSplit(line, '|')) {
+      fields.emplace_back(absl::StripAsciiWhitespace(field));
+    }
+    EXPECT_EQ(fields.size(), 5u) << line;
+    if (fields.size() != 5) continue;
+    scenarios.push_back(
+        {fields[0], fields[1], fields[2], fields[3], fields[4]});
+  }
+  return scenarios;
+}
+
+// "ABORTED text", or "-" for none.
+absl::Status ErrorOf(const std::string& text) {
+  if (text == "-") return absl::OkStatus();
+  const size_t space = std::min(text.find(' '), text.size());
+  for (int code = 1; code <= 16; ++code) {
+    const auto status_code = static_cast<absl::StatusCode>(code);
+    if (absl::StatusCodeToString(status_code) == text.substr(0, space)) {
+      return absl::Status(status_code, text.substr(space));
+    }
+  }
+  ADD_FAILURE() << text;
+  return absl::UnknownError(text);
+}
+
+std::string CallsOf(const std::string& words) {
+  const std::map<std::string, std::string> meanings = {
+      {"step", "a before,b before,a after,b after"},
+      {"half", "a before,b before,a after"},
+      {"anew", "a created,b created"},
+      {"end", "a end,b end"}};
+  std::vector<std::string> calls;
+  for (const absl::string_view word : absl::StrSplit(words, ' ')) {
+    calls.push_back(meanings.at(std::string(word)));
+  }
+  return absl::StrJoin(calls, ",");
+}
+
 TEST(MonitoredTraining, CallsHooksInTheirOrderHoweverItEnds) {
-  const std::string step = "a before,b before,a after,b after,";
-  const std::string anew = "a created,b created,";
-  const Scenario scenarios[] = {
-      {"normal", {}, {}, step + step + "a end,b end", absl::StatusCode::kOk},
-      {"the input ends",
-       {},
-       absl::OutOfRangeError("no more"),
-       step + step + "a end,b end",
-       absl::StatusCode::kOk},
-      {"the loop fails",
-       {},
-       absl::InternalError("bug"),
-       step + step,
-       absl::StatusCode::kInternal},
-      {"a hook asks to stop",
-       [](RecordingHook& hook) { hook.request_stop = true; },
-       {},
-       step + step + "a end,b end",
-       absl::StatusCode::kOk},
-      {"a hook fails",
-       [](RecordingHook& hook) {
-         hook.after_error = absl::DataLossError("bad");
-       },
-       {},
-       step + "a before,b before,a after,",
-       absl::StatusCode::kDataLoss},
-      {"a task is lost",
-       [](RecordingHook& hook) {
-         hook.after_error = absl::AbortedError("restarted");
-       },
-       {},
-       step + "a before,b before,a after," + anew + step + "a end,b end",
-       absl::StatusCode::kOk},
-  };
+  const std::vector<Scenario> scenarios = Scenarios();
+  ASSERT_FALSE(scenarios.empty());
   for (const Scenario& scenario : scenarios) {
     SCOPED_TRACE(scenario.name);
     CountingModel model;
@@ -286,7 +297,12 @@ TEST(MonitoredTraining, CallsHooksInTheirOrderHoweverItEnds) {
     calls.clear();
     absl::Status status;
     for (int i = 0; i < 2 && status.ok() && !(*session)->ShouldStop(); ++i) {
-      if (i == 1 && scenario.second_step) scenario.second_step(*a);
+      if (i == 1) {
+        a->request_stop = scenario.second_step == "stop";
+        if (scenario.second_step.starts_with("error ")) {
+          a->after_error = ErrorOf(scenario.second_step.substr(6));
+        }
+      }
       status = (*session)->Run({}, {}, {model.train}, nullptr);
     }
     if (a->request_stop) {
@@ -295,11 +311,10 @@ TEST(MonitoredTraining, CallsHooksInTheirOrderHoweverItEnds) {
                   StatusIs(absl::StatusCode::kFailedPrecondition,
                            "Run called even after should_stop requested."));
     }
-    if (status.ok()) status = scenario.loop_error;
-    EXPECT_EQ((*session)->Close(status).code(), scenario.result);
-    std::string expected = scenario.calls;
-    if (expected.ends_with(',')) expected.pop_back();
-    EXPECT_EQ(absl::StrJoin(calls, ","), expected);
+    if (status.ok()) status = ErrorOf(scenario.loop_error);
+    EXPECT_EQ(absl::StatusCodeToString((*session)->Close(status).code()),
+              scenario.result);
+    EXPECT_EQ(absl::StrJoin(calls, ","), CallsOf(scenario.calls));
     EXPECT_TRUE((*session)->ShouldStop());
   }
 }

@@ -79,7 +79,12 @@ std::vector<GradAndVar> Optimizer::ComputeGradients(
   if (variables.empty())
     return fail(InvalidArgument("No variables to optimize."));
   std::vector<Output> xs;
-  for (const Variable& variable : variables) xs.push_back(variable.ref());
+  for (const Variable& variable : variables) {
+    if (!variable) {
+      return fail(InvalidArgument("One of the variables to optimize is none."));
+    }
+    xs.push_back(variable.ref());
+  }
   GradientOptions gradient_options;
   gradient_options.gate = options.gate == Gate::kOp;
   gradient_options.aggregation = options.aggregation;
@@ -118,6 +123,11 @@ Node* Optimizer::ApplyGradients(const Scope& outer,
   }
   std::vector<Variable> variables;
   for (const GradAndVar& pair : gradients) {
+    if (pair.grad && !pair.var) {
+      outer.Fail(InvalidArgument("There is a gradient without a variable: ",
+                                 TensorName(pair.grad.values)));
+      return nullptr;
+    }
     if (pair.grad) variables.push_back(pair.var);
   }
   CreateSlots(outer.NoControl(), variables);

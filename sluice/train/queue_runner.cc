@@ -1,5 +1,6 @@
 #include "sluice/train/queue_runner.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "sluice/base/logging.h"
@@ -11,6 +12,10 @@
 
 namespace sluice {
 namespace {
+
+constexpr char kThreadPrefix[] = "QueueRunnerThread-";
+// How long threads may take to see that they shall stop.
+constexpr Coordinator::Seconds kBeforeInterrupt(1);
 
 absl::Status RunOp(Session& session, Node* op) {
   return session.Run({}, {}, {op}, nullptr);
@@ -34,8 +39,7 @@ void QueueRunner::Start(std::shared_ptr<Session> session,
                         Coordinator& coordinator) const {
   auto running = std::make_shared<std::atomic<size_t>>(enqueue_ops.size());
   // The coordinator's state outlives its threads; a copy shares it.
-  const std::string prefix =
-      StrCat("QueueRunnerThread-", queue.node->name(), "-");
+  const std::string prefix = StrCat(kThreadPrefix, queue.node->name(), "-");
   for (Node* op : enqueue_ops) {
     coordinator.Start(prefix + op->name(),
                       [session, op, running, close = close_op,
@@ -123,6 +127,22 @@ absl::Status StartQueueRunners(Graph& graph, std::shared_ptr<Session> session,
                           QueueRunners(graph));
   for (const QueueRunner& runner : runners) runner.Start(session, coordinator);
   return absl::OkStatus();
+}
+
+void StopThreads(Coordinator& coordinator, Session* session,
+                 Coordinator::Seconds grace) {
+  coordinator.RequestStop();
+  const auto is_runner = [](const std::string& name) {
+    return name.starts_with(kThreadPrefix);
+  };
+  while (grace.count() > 0 &&
+         !coordinator.JoinFor(std::min(grace, kBeforeInterrupt))) {
+    grace -= kBeforeInterrupt;
+    if (session != nullptr &&
+        std::ranges::all_of(coordinator.live_threads(), is_runner)) {
+      session->Interrupt();
+    }
+  }
 }
 
 }  // namespace sluice

@@ -35,4 +35,10 @@ absl::StatusOr<std::vector<QueueRunner>> QueueRunners(Graph& graph);
 absl::Status StartQueueRunners(Graph& graph, std::shared_ptr<Session> session,
                                Coordinator& coordinator);
 
+// Asks all threads to stop and waits for them up to `grace`. Queue runners may
+// wait in a step for what nobody sends any more: when only they are left, the
+// steps of the session are interrupted. `session` may be null.
+void StopThreads(Coordinator& coordinator, Session* session,
+                 Coordinator::Seconds grace);
+
 }  // namespace sluice

@@ -1,7 +1,5 @@
 #include "sluice/train/supervisor.h"
 
-#include <algorithm>
-
 #include "sluice/autodiff/gate.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/path.h"
@@ -18,8 +16,6 @@ namespace {
 
 // Steps per second are logged only so often; they are recorded always.
 constexpr int kLoggedRates = 10;
-
-constexpr double kBeforeInterruptSecs = 1;
 
 // The first member of a collection, if the caller gave nothing.
 template <typename T>
@@ -251,15 +247,9 @@ void Supervisor::RequestStop(absl::Status error) {
 }
 
 absl::Status Supervisor::Stop() {
-  coordinator_.RequestStop();
-  // A thread may wait in a step for what nobody sends any more.
-  if (!coordinator_.JoinFor(Coordinator::Seconds(
-          std::min(kBeforeInterruptSecs, options_.stop_grace_secs))) &&
-      session_ != nullptr) {
-    session_->Interrupt();
-  }
-  const absl::Status status =
-      coordinator_.Join(Coordinator::Seconds(options_.stop_grace_secs));
+  const Coordinator::Seconds grace(options_.stop_grace_secs);
+  StopThreads(coordinator_, session_.get(), grace);
+  const absl::Status status = coordinator_.Join(Coordinator::Seconds(0));
   if (writer_ != nullptr) {
     // Tells readers where this run ended.
     writer_->AddSessionLog(pb::SessionLog::STOP, "", std::nullopt);
