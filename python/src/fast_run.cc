@@ -203,6 +203,7 @@ PyObject* CoreRun(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
         plan->step->Run({feeds.data(), feeds.size()},
                         {values.data(), values.size()}, RunOptions(), nullptr);
   }
+  if (PyErr_Occurred() != nullptr) return nullptr;  // Ctrl-C.
   if (!status.ok()) {
     SetPythonError(status);
     return nullptr;

@@ -1,6 +1,7 @@
 #include "src/session_binding.h"
 
 #include <pybind11/stl.h>
+#include <unistd.h>
 
 #include "sluice/base/status.h"
 #include "sluice/proto/config.pb.h"
@@ -12,6 +13,18 @@ namespace py = pybind11;
 
 namespace sluice::python {
 
+namespace {
+
+// Lets Python see its signals while a step blocks. Only the main thread does
+// that; KeyboardInterrupt is then set as its error.
+bool CtrlC() {
+  if (gettid() != getpid()) return false;
+  py::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals() != 0;
+}
+
+}  // namespace
+
 std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
                                      const std::string& config) {
   pb::ConfigProto proto;
@@ -22,6 +35,7 @@ std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
   session.target = target;
   session.options = SessionOptionsFromConfig(proto);
   session.config_proto = config;
+  session.interrupted = CtrlC;
   return Check(Session::Create(std::move(session), graph.graph));
 }
 

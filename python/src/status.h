@@ -18,12 +18,15 @@ struct StatusException : std::exception {
   absl::Status status;
 };
 
+// Throws `status`, unless OK; or the error that Python has already: Ctrl-C
+// during a call leaves a KeyboardInterrupt, however the call ended.
 inline void Check(const absl::Status& status) {
+  if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
   if (!status.ok()) throw StatusException(status);
 }
 template <typename T>
 T Check(absl::StatusOr<T> value) {
-  if (!value.ok()) throw StatusException(std::move(value).status());
+  Check(value.status());
   return *std::move(value);
 }
 

@@ -4,15 +4,16 @@
 
 namespace sluice {
 
-Device::Device(DeviceName name, uint64_t incarnation)
+Device::Device(DeviceName name, uint64_t incarnation, FileSystem& files)
     : name_(std::move(name)),
       text_(name_.ToString()),
       incarnation_(incarnation),
       memory_limit_(int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE)),
+      files_(&files),
       resources_(std::make_shared<ResourceManager>(name_.job.value_or(""))) {}
 
 std::unique_ptr<Device> Device::WithOwnResources() const {
-  return std::make_unique<Device>(name_, incarnation_);
+  return std::make_unique<Device>(name_, incarnation_, *files_);
 }
 
 std::unique_ptr<Device> Device::Renamed(const DeviceName& task) const {
@@ -20,7 +21,7 @@ std::unique_ptr<Device> Device::Renamed(const DeviceName& task) const {
   name.job = task.job;
   name.replica = task.replica;
   name.task = task.task;
-  auto device = std::make_unique<Device>(name, incarnation_);
+  auto device = std::make_unique<Device>(name, incarnation_, *files_);
   device->resources_ = resources_;
   return device;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "sluice/base/file.h"
 #include "sluice/base/thread_pool.h"
 #include "sluice/graph/device_name.h"
 #include "sluice/kernel/resource.h"
@@ -23,7 +24,9 @@ struct DeviceInfo {
 // Immutable but for what its resource manager holds.
 class Device {
  public:
-  Device(DeviceName name, uint64_t incarnation);
+  // `files` is what its kernels read and write; borrowed.
+  Device(DeviceName name, uint64_t incarnation,
+         FileSystem& files = RealFileSystem());
 
   const std::string& name() const { return text_; }
   const DeviceName& parsed_name() const { return name_; }
@@ -34,6 +37,7 @@ class Device {
     return {name_, text_, incarnation_, memory_limit_};
   }
   ResourceManager& resources() const { return *resources_; }
+  FileSystem& files() const { return *files_; }
 
   // A device with the same identity and resources of its own, for sessions that
   // must not share state.
@@ -46,6 +50,7 @@ class Device {
   std::string text_;
   uint64_t incarnation_;
   int64_t memory_limit_;
+  FileSystem* files_;
   std::shared_ptr<ResourceManager> resources_;
 };
 

@@ -1,9 +1,9 @@
 #include "sluice/master/connect.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "absl/strings/str_join.h"
+#include "sluice/base/blocking_pool.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
 
@@ -25,6 +25,7 @@ struct Connecting {
   CondVar changed;
   int left SLUICE_GUARDED_BY(mu) = 0;
   std::vector<bool> answered SLUICE_GUARDED_BY(mu);
+  Cancellation::Token token SLUICE_GUARDED_BY(mu) = Cancellation::kNone;
   absl::Status status SLUICE_GUARDED_BY(mu);
   SteadyTime last_change SLUICE_GUARDED_BY(mu);
   ConnectDone done SLUICE_GUARDED_BY(mu);
@@ -57,12 +58,32 @@ struct Connecting {
 
   void Finish(ConnectDone callback, const absl::Status& result) {
     if (!callback) return;
+    Cancellation::Token registered;
+    {
+      MutexLock lock(mu);
+      registered = token;
+    }
+    // The callback there holds this object.
+    if (cancellation != nullptr) cancellation->Deregister(registered);
     if (!result.ok()) {
       stop.Cancel(result);
       callback(result);
       return;
     }
     callback(std::move(tasks));
+  }
+
+  void OnCancel() {
+    ConnectDone callback;
+    absl::Status why;
+    {
+      MutexLock lock(mu);
+      callback = std::move(done);
+      done = nullptr;
+      why = status = cancellation->status();
+      changed.NotifyAll();
+    }
+    Finish(std::move(callback), why);
   }
 
   std::vector<std::string> Missing() SLUICE_REQUIRES(mu) {
@@ -178,19 +199,15 @@ void ConnectTasks(WorkerCache& workers, const std::string& own_task,
     state->done = std::move(done);
   }
   if (cancellation != nullptr) {
-    const auto token = cancellation->Register([state, c = cancellation.get()] {
-      ConnectDone callback;
-      absl::Status why;
-      {
-        MutexLock lock(state->mu);
-        callback = std::move(state->done);
-        state->done = nullptr;
-        why = state->status = c->status();
-        state->changed.NotifyAll();
-      }
-      state->Finish(std::move(callback), why);
-    });
-    (void)token;
+    const auto token = cancellation->Register([state] { state->OnCancel(); });
+    {
+      MutexLock lock(state->mu);
+      state->token = token;
+    }
+    if (token == Cancellation::kNone) {
+      state->OnCancel();
+      return;
+    }
   }
   std::vector<std::shared_ptr<WorkerInterface>> asked;
   for (const ConnectedTask& task : state->tasks) asked.push_back(task.worker);
@@ -206,7 +223,7 @@ void ConnectTasks(WorkerCache& workers, const std::string& own_task,
     if (!state->done) return;
   }
   // Only a session that has to wait pays for a thread.
-  std::thread([state] { state->Watch(); }).detach();
+  RunBlocking([state] { state->Watch(); });
 }
 
 }  // namespace sluice

@@ -1,34 +1,51 @@
 #include "sluice/master/master.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
 #include "sluice/worker/worker.h"
 
 namespace sluice {
 
+namespace {
+
+absl::Status Stopped() { return Cancelled("The server was stopped."); }
+
+}  // namespace
+
 struct Master::State {
   MasterEnv env;
   SessionOptions defaults;
   mutable Mutex mu;
+  bool stopped SLUICE_GUARDED_BY(mu) = false;
   absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions
+      SLUICE_GUARDED_BY(mu);
+  absl::flat_hash_set<std::shared_ptr<Cancellation>> opening
       SLUICE_GUARDED_BY(mu);
 };
 
 Master::Master(MasterEnv env, SessionOptions defaults)
-    : state_(std::make_unique<State>()) {
+    : state_(std::make_shared<State>()) {
   state_->env = std::move(env);
   state_->defaults = std::move(defaults);
 }
 
-Master::~Master() {
+Master::~Master() { Shutdown(); }
+
+void Master::Shutdown() {
   absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions;
+  absl::flat_hash_set<std::shared_ptr<Cancellation>> opening;
   {
     MutexLock lock(state_->mu);
+    state_->stopped = true;
     sessions.swap(state_->sessions);
+    opening.swap(state_->opening);
   }
+  const absl::Status why = Stopped();
+  for (const auto& cancellation : opening) cancellation->Cancel(why);
   for (auto& [handle, session] : sessions) {
-    session->Close(Cancelled("The server was stopped."), [](absl::Status) {});
+    session->Close(why, [](absl::Status) {});
   }
 }
 
@@ -60,14 +77,34 @@ SessionOptions Merged(const SessionOptions& server, SessionOptions client) {
 void Master::CreateSession(SessionOptions options,
                            std::shared_ptr<Cancellation> cancellation,
                            MasterSession::CreateDone done) {
+  if (cancellation == nullptr) cancellation = std::make_shared<Cancellation>();
+  bool stopped;
+  {
+    MutexLock lock(state_->mu);
+    if (!state_->stopped) state_->opening.insert(cancellation);
+    stopped = state_->stopped;
+  }
+  if (stopped) {
+    done(Stopped());
+    return;
+  }
   MasterSession::Create(
-      state_->env, Merged(state_->defaults, std::move(options)),
-      std::move(cancellation),
-      [this, done = std::move(done)](
+      state_->env, Merged(state_->defaults, std::move(options)), cancellation,
+      [state = state_, cancellation, done = std::move(done)](
           absl::StatusOr<std::shared_ptr<MasterSession>> session) mutable {
-        if (session.ok()) {
-          MutexLock lock(state_->mu);
-          state_->sessions[(*session)->handle()] = *session;
+        std::shared_ptr<MasterSession> unwanted;
+        {
+          MutexLock lock(state->mu);
+          state->opening.erase(cancellation);
+          if (session.ok() && !cancellation->cancelled()) {
+            state->sessions[(*session)->handle()] = *session;
+          } else if (session.ok()) {
+            unwanted = *session;
+          }
+        }
+        if (unwanted != nullptr) {
+          session = cancellation->status();
+          unwanted->Close(cancellation->status(), [](absl::Status) {});
         }
         done(std::move(session));
       });
@@ -139,8 +176,12 @@ void Master::Reset(std::vector<std::string> containers,
     state_->env.workers->Find(task)->CleanupAll(
         containers, [gather, callback](absl::Status status) {
           if (!gather->Add(status)) return;
-          MutexLock lock(gather->mu);
-          (*callback)(gather->status);
+          absl::Status first;
+          {
+            MutexLock lock(gather->mu);
+            first = gather->status;
+          }
+          (*callback)(std::move(first));
         });
   }
 }

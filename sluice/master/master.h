@@ -30,6 +30,8 @@ class Master {
       std::string_view handle);
   void CloseSession(std::string_view handle, const absl::Status& why,
                     MasterSession::Done done);
+  // Closes every session, also those being opened; later ones are refused.
+  void Shutdown();
   // Closes every session and clears containers on all workers.
   void Reset(std::vector<std::string> containers, MasterSession::Done done);
   // All devices of all tasks; waits for none longer than it takes to answer.
@@ -40,7 +42,8 @@ class Master {
 
  private:
   struct State;
-  const std::unique_ptr<State> state_;
+  // Shared with calls that are under way, which may outlive the master.
+  const std::shared_ptr<State> state_;
 };
 
 // The masters of this process by target ("grpc://localhost:2222"), so that a

@@ -70,36 +70,45 @@ void MasterSession::Create(const MasterEnv& env, SessionOptions options,
           done(NotFound("No CPU devices are available in this process"));
           return;
         }
-        std::shared_ptr<MasterSession> session(
-            new MasterSession(std::move(state)));
-        State& s = *session->state_;
-        // Counts down the CreateSession calls; the last one reports.
-        struct Opening {
-          std::atomic<int> left;
-          Mutex mu;
-          absl::Status status;
-          CreateDone done;
-        };
-        auto opening = std::make_shared<Opening>();
-        opening->left = static_cast<int>(s.tasks.size());
-        opening->done = std::move(done);
-        for (const ConnectedTask& task : s.tasks) {
-          task.worker->CreateSession(s.handle, s.options.isolate_session_state,
-                                     [opening, session](absl::Status status) {
-                                       if (!status.ok()) {
-                                         MutexLock lock(opening->mu);
-                                         opening->status = status;
-                                       }
-                                       if (opening->left.fetch_sub(1) != 1)
-                                         return;
-                                       if (opening->status.ok()) {
-                                         opening->done(session);
-                                       } else {
-                                         opening->done(opening->status);
-                                       }
-                                     });
-        }
+        OpenWorkerSessions(
+            std::shared_ptr<MasterSession>(new MasterSession(std::move(state))),
+            std::move(done));
       });
+}
+
+void MasterSession::OpenWorkerSessions(std::shared_ptr<MasterSession> session,
+                                       CreateDone done) {
+  // Counts down the calls; the last one reports.
+  struct Opening {
+    std::atomic<int> left;
+    CreateDone done;
+    Mutex mu;
+    absl::Status status SLUICE_GUARDED_BY(mu);
+  };
+  const State& state = *session->state_;
+  auto opening = std::make_shared<Opening>();
+  opening->left = static_cast<int>(state.tasks.size());
+  opening->done = std::move(done);
+  for (const ConnectedTask& task : state.tasks) {
+    task.worker->CreateSession(state.handle,
+                               state.options.isolate_session_state,
+                               [opening, session](absl::Status status) {
+                                 absl::Status first;
+                                 {
+                                   MutexLock lock(opening->mu);
+                                   if (opening->status.ok())
+                                     opening->status = status;
+                                   first = opening->status;
+                                 }
+                                 if (opening->left.fetch_sub(1) != 1) return;
+                                 if (first.ok()) {
+                                   opening->done(session);
+                                 } else {
+                                   session->Close(first, [](absl::Status) {});
+                                   opening->done(first);
+                                 }
+                               });
+  }
 }
 
 absl::Status MasterSession::Extend(
@@ -206,7 +215,7 @@ absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::Plan(
     const StepSignature& signature) {
   {
     MutexLock lock(state_->mu);
-    if (state_->closed) return FailedPrecondition("Session is closed.");
+    if (state_->closed) return state_->Gone();
   }
   auto plan = state_->plans.FindOrBuild(
       signature, [&] { return state_->MakePlan(signature); });
@@ -295,7 +304,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
   {
     MutexLock lock(state_->mu);
     if (state_->closed) {
-      refused = state_->closed_why;
+      refused = state_->Gone();
     } else {
       state_->running.insert(owned);
     }
@@ -372,8 +381,8 @@ void MasterSession::FinishStep(MasterStep* step) {
       step->metadata->partition_graphs.push_back(part.definition);
     }
   }
-  Done done = std::move(step->done);
   const int64_t id = step->id;
+  step->done(std::move(status));
   std::shared_ptr<MasterStep> over;
   {
     MutexLock lock(state_->mu);
@@ -385,7 +394,6 @@ void MasterSession::FinishStep(MasterStep* step) {
   // run has computed stays there until it is fetched.
   if (several && !plan->partial) CleanUpStep(*plan, id);
   state_->MaybeFinishClose();
-  done(std::move(status));
 }
 
 void MasterSession::CleanUpStep(const StepPlan& plan, int64_t step_id) {
@@ -407,50 +415,45 @@ void MasterSession::CleanUpStep(const StepPlan& plan, int64_t step_id) {
 
 void MasterSession::State::MaybeFinishClose() {
   std::vector<Done> finished;
+  bool first;
   {
     MutexLock lock(mu);
     if (!closed || !running.empty() || cleanups > 0) return;
     finished.swap(waiting_close);
+    first = !torn_down;
+    torn_down = true;
+  }
+  if (first) {
+    plans.Clear();
+    // The client does not wait for workers that may be gone.
+    for (const ConnectedTask& task : tasks) {
+      task.worker->DeleteSession(
+          handle, [handle = handle](absl::Status status) {
+            if (status.ok()) return;
+            SLUICE_LOG(WARNING)
+                << "Closing session " << handle << ": " << status.message();
+          });
+    }
   }
   for (Done& done : finished) done(absl::OkStatus());
 }
 
 void MasterSession::Close(const absl::Status& why, Done done) {
+  const auto self = shared_from_this();  // `done` may drop the last reference.
   std::vector<std::shared_ptr<MasterStep>> running;
   std::vector<std::shared_ptr<OpenPartialRun>> partial_runs;
-  auto self = shared_from_this();
-  bool again;
   {
     MutexLock lock(state_->mu);
-    again = state_->closed;
-    state_->closed = true;
-    state_->closed_why = FailedPrecondition("Session is closed.");
-    state_->closed_cause = why;
-    if (!again)
-      state_->waiting_close.push_back(
-          [self, done = std::move(done)](absl::Status) mutable {
-            State& s = *self->state_;
-            s.plans.Clear();
-            // The client does not wait for workers that may be gone.
-            for (const ConnectedTask& task : s.tasks) {
-              task.worker->DeleteSession(s.handle, [self](absl::Status status) {
-                if (!status.ok()) {
-                  SLUICE_LOG(WARNING) << "Closing session " << self->handle()
-                                      << ": " << status.message();
-                }
-              });
-            }
-            done(absl::OkStatus());
-          });
-    running.assign(state_->running.begin(), state_->running.end());
-    for (auto& [name, run] : state_->partial_runs) {
-      partial_runs.push_back(std::move(run));
+    state_->waiting_close.push_back(std::move(done));
+    if (!state_->closed) {
+      state_->closed = true;
+      state_->closed_cause = why;
+      running.assign(state_->running.begin(), state_->running.end());
+      for (auto& [name, run] : state_->partial_runs) {
+        partial_runs.push_back(std::move(run));
+      }
+      state_->partial_runs.clear();
     }
-    state_->partial_runs.clear();
-  }
-  if (again) {
-    done(absl::OkStatus());
-    return;
   }
   for (const auto& step : running) step->Cancel(why);
   for (const auto& run : partial_runs) CleanUpStep(*run->plan, run->step_id);

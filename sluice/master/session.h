@@ -98,7 +98,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void CancelPartialRun(const std::string& name, const absl::Status& why);
 
   // No new steps; running ones are cancelled with `why` and waited for (by
-  // callback), then the worker sessions go.
+  // callback), then the worker sessions go. May be called again.
   void Close(const absl::Status& why, Done done);
 
  private:
@@ -106,6 +106,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   explicit MasterSession(std::unique_ptr<State> state);
   void RunAs(int64_t step_id, std::shared_ptr<const StepPlan> plan,
              const RunArgs& args, Done done);
+  static void OpenWorkerSessions(std::shared_ptr<MasterSession> session,
+                                 CreateDone done);
   void FinishStep(struct MasterStep* step);
   void EndPartialCall(const std::string& name,
                       const std::shared_ptr<struct OpenPartialRun>& run,

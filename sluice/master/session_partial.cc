@@ -12,7 +12,7 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   run->tensors = state_->FindTask(state_->env.own_task)
                      ->worker->StepRendezvous(run->step_id);
   MutexLock lock(state_->mu);
-  if (state_->closed) return state_->closed_why;
+  if (state_->closed) return state_->Gone();
   std::string name = StrCat(state_->next_partial_run++);
   state_->partial_runs[name] = std::move(run);
   return name;

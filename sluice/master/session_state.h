@@ -100,8 +100,7 @@ struct MasterSession::State {
 
   Mutex mu;
   bool closed SLUICE_GUARDED_BY(mu) = false;
-  absl::Status closed_why SLUICE_GUARDED_BY(mu);    // For later calls.
-  absl::Status closed_cause SLUICE_GUARDED_BY(mu);  // For those under way.
+  absl::Status closed_cause SLUICE_GUARDED_BY(mu);  // For calls under way.
   absl::flat_hash_set<std::shared_ptr<struct MasterStep>> running
       SLUICE_GUARDED_BY(mu);
   int cleanups SLUICE_GUARDED_BY(mu) = 0;  // Calls that are still out.
@@ -110,7 +109,15 @@ struct MasterSession::State {
   int64_t next_partial_run SLUICE_GUARDED_BY(mu) = 0;
   absl::flat_hash_map<int64_t, Callable> callables SLUICE_GUARDED_BY(mu);
   int64_t next_callable SLUICE_GUARDED_BY(mu) = 0;
+  bool torn_down SLUICE_GUARDED_BY(mu) = false;
   std::vector<Done> waiting_close SLUICE_GUARDED_BY(mu);
+
+  // What a client hears that goes on using a closed session: on a server, the
+  // same as after a restart.
+  absl::Status Gone() const {
+    if (!env.name_tasks) return Cancelled("Session has been closed.");
+    return Aborted("Session ", handle, " is not found.");
+  }
 
   const ConnectedTask* FindTask(std::string_view name) const {
     for (const ConnectedTask& task : tasks) {

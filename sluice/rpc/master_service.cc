@@ -102,7 +102,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     });
     master_->CreateSession(
         SessionOptionsFromConfig(request->config()), cancellation,
-        [this, request,
+        [self = shared_from_this(), request,
          call](absl::StatusOr<std::shared_ptr<MasterSession>> session) {
           if (!session.ok()) {
             call->Fail(session.status());
@@ -112,8 +112,8 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
             return AddNodes(request->graph_def(), &graph);
           });
           if (!added.ok()) {
-            master_->CloseSession((*session)->handle(), added,
-                                  [](absl::Status) {});
+            self->master_->CloseSession((*session)->handle(), added,
+                                        [](absl::Status) {});
             call->Fail(added);
             return;
           }
@@ -447,12 +447,13 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       call->Reply(ToByteBuffer(response));
       return;
     }
-    master_->ListDevices([this, call](
+    master_->ListDevices([self = shared_from_this(), call](
                              absl::StatusOr<std::vector<DeviceInfo>> devices) {
       pb::ListDevicesResponse response;
       if (devices.ok()) {
         for (const DeviceInfo& device : *devices) {
-          const bool own = device.name.TaskName() == master_->env().own_task;
+          const bool own =
+              device.name.TaskName() == self->master_->env().own_task;
           DeviceToProto(device, own ? response.add_local_device()
                                     : response.add_remote_device());
         }

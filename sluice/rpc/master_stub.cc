@@ -13,6 +13,7 @@ namespace {
 constexpr char kPrefix[] = "grpc://";
 constexpr auto kFirstLine = std::chrono::seconds(3);
 constexpr auto kNextLine = std::chrono::seconds(10);
+constexpr auto kPollPeriod = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::milliseconds(200);
 
 class GrpcMasterStub : public MasterStub {
@@ -64,7 +65,7 @@ class GrpcMasterStub : public MasterStub {
                          << ": " << why;
         next_line = now + kNextLine;
       }
-      Pause(options.cancellation);
+      Pause(options);
     }
   }
 
@@ -92,12 +93,21 @@ class GrpcMasterStub : public MasterStub {
                      *answer = std::move(response);
                      finished.Notify();
                    });
-    finished.Wait();
+    while (!finished.WaitFor(kPollPeriod)) CheckInterrupted(options);
     return result;
   }
 
+  static void CheckInterrupted(const Options& options) {
+    if (options.interrupted != nullptr && !options.cancellation->cancelled() &&
+        (*options.interrupted)()) {
+      options.cancellation->Cancel(Cancelled("Interrupted"));
+    }
+  }
+
   // Sleeps, unless cancelled.
-  static void Pause(Cancellation* cancellation) {
+  static void Pause(const Options& options) {
+    CheckInterrupted(options);
+    Cancellation* const cancellation = options.cancellation;
     Notification woken;
     const auto token = cancellation == nullptr
                            ? Cancellation::kNone

@@ -1,6 +1,7 @@
 // MasterStub: a client's calls to a master in another process.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,9 @@ class MasterStub {
   struct Options {
     int64_t timeout_ms = 0;  // 0: none.
     Cancellation* cancellation = nullptr;
+    // Asked now and then while the call blocks; true cancels it, for which
+    // there must be a `cancellation`. May be null.
+    const std::function<bool()>* interrupted = nullptr;
     // Go on trying while nobody answers at the address, with a line in the log
     // that says so, until this much time has passed without any change.
     int64_t wait_ms = 0;

@@ -65,10 +65,13 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         {paths::kCleanupGraph, &WorkerService::CleanupGraph},
         {paths::kCleanupAll, &WorkerService::CleanupAll},
         {paths::kRecvTensor, &WorkerService::RecvTensor},
-        {paths::kLogging, &WorkerService::Empty<pb::LoggingResponse>},
-        {paths::kTracing, &WorkerService::Empty<pb::TracingResponse>},
+        {paths::kLogging,
+         &WorkerService::Ignore<pb::LoggingRequest, pb::LoggingResponse>},
+        {paths::kTracing,
+         &WorkerService::Ignore<pb::TracingRequest, pb::TracingResponse>},
         {paths::kMarkRecvFinished,
-         &WorkerService::Empty<pb::MarkRecvFinishedResponse>},
+         &WorkerService::Ignore<pb::MarkRecvFinishedRequest,
+                                pb::MarkRecvFinishedResponse>},
         {paths::kGetStepSequence, &WorkerService::GetStepSequence},
     };
     return *table;
@@ -83,12 +86,16 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     return false;
   }
 
-  template <typename Response>
-  void Empty(CallPtr call) {
-    call->Reply(ToByteBuffer(Response()));
+  // What needs nothing but an answer.
+  template <typename Request, typename Response>
+  void Ignore(CallPtr call) {
+    Request request;
+    if (Parse(call, &request)) call->Reply(ToByteBuffer(Response()));
   }
 
   void GetStatus(CallPtr call) {
+    pb::GetStatusRequest request;
+    if (!Parse(call, &request)) return;
     pb::GetStatusResponse response;
     for (const DeviceInfo& device : worker_->devices()) {
       DeviceToProto(device, response.add_device_attributes());
@@ -155,14 +162,14 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     request.graph = std::move(graph);
     worker_->RegisterGraph(
         std::move(request),
-        [this, served,
+        [self = shared_from_this(), served,
          call](absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
           pb::RegisterGraphResponse response;
           if (graph.ok()) {
             served->graph = *graph;
-            response.set_graph_handle(StrCat(next_handle_.fetch_add(1)));
-            MutexLock lock(mu_);
-            graphs_[response.graph_handle()] = served;
+            response.set_graph_handle(StrCat(self->next_handle_.fetch_add(1)));
+            MutexLock lock(self->mu_);
+            self->graphs_[response.graph_handle()] = served;
           }
           Answer(call, graph.status(), response);
         });

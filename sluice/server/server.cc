@@ -37,6 +37,14 @@ struct Server::State {
   Mutex mu;
   CondVar changed;
   Life life SLUICE_GUARDED_BY(mu) = Life::kNew;
+
+  // Steps end first, so that their clients hear why.
+  void Shutdown() {
+    RemoveLocalMaster(target, master);
+    master->Shutdown();
+    service->Shutdown();
+    worker->Shutdown();
+  }
 };
 
 namespace {
@@ -121,8 +129,7 @@ void LogChannels(const ClusterSpec& cluster, const std::string& job, int task,
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Server::~Server() {
-  if (state_->service != nullptr) state_->service->Shutdown();
-  RemoveLocalMaster(state_->target, state_->master);
+  if (state_->service != nullptr) state_->Shutdown();
 }
 
 absl::StatusOr<std::shared_ptr<Server>> Server::Create(const pb::ServerDef& def,
@@ -242,8 +249,7 @@ absl::Status Server::Stop() {
     if (state_->life == State::Life::kStopped) return absl::OkStatus();
     state_->life = State::Life::kStopped;
   }
-  RemoveLocalMaster(state_->target, state_->master);
-  state_->service->Shutdown();
+  state_->Shutdown();
   state_->changed.NotifyAll();
   MutexLock lock(TheServing().mu);
   TheServing().servers.erase(shared_from_this());

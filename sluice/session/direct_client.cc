@@ -1,8 +1,10 @@
 // Sessions whose master lives in this process: nothing is serialised, and a
 // step that has nothing to wait for runs on the caller's thread.
+#include <algorithm>
 #include <chrono>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/session/session_client.h"
@@ -43,6 +45,9 @@ class Waiter {
   absl::Status status_ SLUICE_GUARDED_BY(mu_);
 };
 
+// How often a blocked call asks whether it was interrupted.
+constexpr auto kPollPeriod = std::chrono::milliseconds(100);
+
 std::optional<SteadyTime> DeadlineIn(int64_t ms) {
   if (ms <= 0) return std::nullopt;
   return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
@@ -71,9 +76,12 @@ void CopyNewNodes(const Graph& from, Graph* to) {
 class DirectClient : public SessionClient {
  public:
   DirectClient(std::shared_ptr<Master> master, const SessionConfig& config)
-      : master_(std::move(master)), options_(config.options) {}
+      : master_(std::move(master)),
+        options_(config.options),
+        interrupted_(config.interrupted) {}
 
   absl::Status Sync(const Graph& graph) override {
+    MutexLock lock(sync_mu_);
     if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open());
     if (sent_ == graph.num_nodes()) return absl::OkStatus();
     SLUICE_RETURN_IF_ERROR(session_->Extend([&](Graph& copy) {
@@ -114,6 +122,14 @@ class DirectClient : public SessionClient {
   }
 
   absl::Status Close() override {
+    std::shared_ptr<Cancellation> opening;
+    {
+      MutexLock lock(mu_);
+      closing_ = true;
+      opening = opening_;
+    }
+    if (opening != nullptr) opening->Cancel(ClosedByClient());
+    MutexLock lock(sync_mu_);
     if (session_ == nullptr) return absl::OkStatus();
     Waiter waiter;
     master_->CloseSession(session_->handle(), ClosedByClient(),
@@ -174,22 +190,43 @@ class DirectClient : public SessionClient {
     const int64_t limit = options.timeout_ms > 0
                               ? options.timeout_ms
                               : options_.operation_timeout_ms;
-    if (!wait.waiter.WaitUntil(DeadlineIn(limit))) {
-      session_->CancelStep(
-          id, DeadlineExceeded("Timed out waiting for notification"));
-      // The step's tensors are the caller's: wait until nobody uses them.
-      wait.waiter.WaitUntil(std::nullopt);
-    }
+    Await(&wait.waiter, limit, "Timed out waiting for notification",
+          [&](const absl::Status& why) { session_->CancelStep(id, why); });
     MutexLock lock(mu_);
     blocked_.erase(id);
     return std::move(wait.status);
   }
 
  private:
-  absl::Status Open() {
+  // Waits for the end. When the caller loses patience it calls `cancel`, and
+  // waits on: what the call uses may be the caller's.
+  void Await(Waiter* waiter, int64_t limit_ms, const char* timed_out,
+             absl::FunctionRef<void(const absl::Status&)> cancel) {
+    const std::optional<SteadyTime> deadline = DeadlineIn(limit_ms);
+    while (true) {
+      std::optional<SteadyTime> until = deadline;
+      if (interrupted_) {
+        const SteadyTime poll = std::chrono::steady_clock::now() + kPollPeriod;
+        until = until ? std::min(*until, poll) : poll;
+      }
+      if (waiter->WaitUntil(until)) return;
+      if (deadline && std::chrono::steady_clock::now() >= *deadline) {
+        cancel(DeadlineExceeded(timed_out));
+        break;
+      }
+      if (interrupted_ && interrupted_()) {
+        cancel(Cancelled("Interrupted"));
+        break;
+      }
+    }
+    waiter->WaitUntil(std::nullopt);
+  }
+
+  absl::Status Open() SLUICE_REQUIRES(sync_mu_) {
     auto opening = std::make_shared<Cancellation>();
     {
       MutexLock lock(mu_);
+      if (closing_) return ClosedByClient();
       opening_ = opening;
     }
     Waiter waiter;
@@ -200,10 +237,8 @@ class DirectClient : public SessionClient {
           if (made.ok()) session = *made;
           waiter.Finish(made.status());
         });
-    if (!waiter.WaitUntil(DeadlineIn(options_.operation_timeout_ms))) {
-      opening->Cancel(DeadlineExceeded("Operation timed out."));
-      waiter.WaitUntil(std::nullopt);
-    }
+    Await(&waiter, options_.operation_timeout_ms, "Operation timed out.",
+          [&](const absl::Status& why) { opening->Cancel(why); });
     MutexLock lock(mu_);
     opening_ = nullptr;
     SLUICE_RETURN_IF_ERROR(waiter.Take());
@@ -213,9 +248,14 @@ class DirectClient : public SessionClient {
 
   const std::shared_ptr<Master> master_;
   const SessionOptions options_;
-  std::shared_ptr<MasterSession> session_;  // Set once, by the first Sync.
-  int sent_ = 0;
+  const std::function<bool()> interrupted_;
+  // Held while the session is opened or extended; taken before mu_.
+  Mutex sync_mu_;
+  // Set once, by the first Sync; steps come after it and need no lock.
+  std::shared_ptr<MasterSession> session_;
+  int sent_ SLUICE_GUARDED_BY(sync_mu_) = 0;
   Mutex mu_;
+  bool closing_ SLUICE_GUARDED_BY(mu_) = false;
   std::shared_ptr<Cancellation> opening_ SLUICE_GUARDED_BY(mu_);
   absl::flat_hash_set<int64_t> blocked_ SLUICE_GUARDED_BY(mu_);
   absl::flat_hash_set<std::string> partial_ SLUICE_GUARDED_BY(mu_);

@@ -29,6 +29,7 @@ class RemoteClient : public SessionClient {
       : stub_(std::move(stub)), config_(config) {}
 
   absl::Status Sync(const Graph& graph) override {
+    MutexLock lock(sync_mu_);
     if (handle_.empty()) return Open(graph);
     if (sent_ == graph.num_nodes()) return absl::OkStatus();
     pb::ExtendSessionRequest request;
@@ -88,7 +89,12 @@ class RemoteClient : public SessionClient {
 
   absl::Status Close() override {
     // First whatever waits, then the session itself.
-    Interrupt();
+    {
+      MutexLock lock(mu_);
+      closing_ = true;
+    }
+    CancelCalls(ClosedByClient());
+    MutexLock lock(sync_mu_);
     if (handle_.empty()) return absl::OkStatus();
     pb::CloseSessionRequest request;
     request.set_session_handle(handle_);
@@ -106,14 +112,7 @@ class RemoteClient : public SessionClient {
     return status;
   }
 
-  void Interrupt() override {
-    std::vector<std::shared_ptr<Cancellation>> open;
-    {
-      MutexLock lock(mu_);
-      open.assign(open_.begin(), open_.end());
-    }
-    for (const auto& call : open) call->Cancel(Cancelled("Interrupted"));
-  }
+  void Interrupt() override { CancelCalls(Cancelled("Interrupted")); }
 
   absl::Status RunStep(const StepSignature& signature,
                        std::span<const Tensor> feeds, std::span<Tensor> fetches,
@@ -159,7 +158,16 @@ class RemoteClient : public SessionClient {
   }
 
  private:
-  absl::Status Open(const Graph& graph) {
+  void CancelCalls(const absl::Status& why) {
+    std::vector<std::shared_ptr<Cancellation>> open;
+    {
+      MutexLock lock(mu_);
+      open.assign(open_.begin(), open_.end());
+    }
+    for (const auto& call : open) call->Cancel(why);
+  }
+
+  absl::Status Open(const Graph& graph) SLUICE_REQUIRES(sync_mu_) {
     pb::CreateSessionRequest request;
     if (!request.mutable_config()->ParseFromString(config_.config_proto)) {
       return InvalidArgument("The session's configuration cannot be read");
@@ -201,12 +209,14 @@ class RemoteClient : public SessionClient {
     auto cancellation = std::make_shared<Cancellation>();
     {
       MutexLock lock(mu_);
+      if (closing_) return ClosedByClient();
       open_.insert(cancellation);
     }
     MasterStub::Options options;
     options.timeout_ms = timeout_ms;
     options.wait_ms = wait_ms;
     options.cancellation = cancellation.get();
+    if (config_.interrupted) options.interrupted = &config_.interrupted;
     absl::Status status = stub_->Call(method, request, response, options);
     MutexLock lock(mu_);
     open_.erase(cancellation);
@@ -215,10 +225,14 @@ class RemoteClient : public SessionClient {
 
   const std::unique_ptr<MasterStub> stub_;
   const SessionConfig config_;
-  std::string handle_;  // Set once, by the first Sync.
-  int64_t version_ = 0;
-  int sent_ = 0;
+  // Held while the session is opened or extended; taken before mu_.
+  Mutex sync_mu_;
+  // Set once, by the first Sync; steps come after it and need no lock.
+  std::string handle_;
+  int64_t version_ SLUICE_GUARDED_BY(sync_mu_) = 0;
+  int sent_ SLUICE_GUARDED_BY(sync_mu_) = 0;
   Mutex mu_;
+  bool closing_ SLUICE_GUARDED_BY(mu_) = false;
   absl::flat_hash_set<std::shared_ptr<Cancellation>> open_
       SLUICE_GUARDED_BY(mu_);
 };

@@ -56,6 +56,12 @@ struct Session::State {
   bool closed SLUICE_GUARDED_BY(mu) = false;
   absl::flat_hash_map<RunKey, std::shared_ptr<PreparedStep>> steps
       SLUICE_GUARDED_BY(mu);
+
+  absl::Status CheckOpen() SLUICE_EXCLUDES(mu) {
+    MutexLock lock(mu);
+    if (!closed) return absl::OkStatus();
+    return FailedPrecondition("Attempted to use a closed Session.");
+  }
 };
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -87,9 +93,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
 
 absl::StatusOr<std::shared_ptr<PreparedStep>> Session::Prepare(
     const StepSignature& signature) {
-  MutexLock lock(state_->mu);
-  if (state_->closed)
-    return FailedPrecondition("Attempted to use a closed Session.");
+  SLUICE_RETURN_IF_ERROR(state_->CheckOpen());
   SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
   return state_->client->Prepare(signature);
 }
@@ -183,7 +187,7 @@ absl::Status Session::Run(Node* target, const std::vector<Feed>& feeds) {
 }
 
 absl::StatusOr<std::vector<DeviceInfo>> Session::ListDevices() {
-  MutexLock lock(state_->mu);
+  SLUICE_RETURN_IF_ERROR(state_->CheckOpen());
   SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
   return state_->client->ListDevices();
 }

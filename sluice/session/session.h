@@ -9,6 +9,7 @@
 //   absl::Status status = (*session)->Run({{x, fed}}, {y}, {}, &out);
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,9 @@ struct SessionConfig {
   SessionOptions options = {};
   // A serialized ConfigProto to send to a remote master in place of `options`.
   std::string config_proto = {};
+  // Asked now and then on a thread that a call of the session blocks, without
+  // any lock; true ends that call with CANCELLED. May be empty.
+  std::function<bool()> interrupted = {};
 };
 
 // A kind of step, prepared once. Thread-safe; the session outlives it.

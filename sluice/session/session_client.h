@@ -12,11 +12,12 @@
 
 namespace sluice {
 
-// Thread-safe, but for Sync, which the session calls under its lock.
+// Thread-safe.
 class SessionClient {
  public:
   virtual ~SessionClient() = default;
   // Opens the session at first and sends the nodes the master does not know.
+  // Blocks while tasks are missing. One thread at a time; others wait.
   virtual absl::Status Sync(const Graph& graph) = 0;
   virtual absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
       const StepSignature& signature) = 0;
@@ -25,6 +26,7 @@ class SessionClient {
   virtual absl::Status RunPartially(const std::string& name,
                                     PartialRunArgs args) = 0;
   virtual absl::StatusOr<std::vector<DeviceInfo>> ListDevices() = 0;
+  // Ends Sync and running steps of other threads, then the session.
   virtual absl::Status Close() = 0;
   virtual void Interrupt() = 0;
 };

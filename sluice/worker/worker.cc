@@ -62,7 +62,9 @@ struct Worker::State {
 
 Worker::Worker(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Worker::~Worker() {
+Worker::~Worker() { Shutdown(); }
+
+void Worker::Shutdown() {
   absl::flat_hash_map<int64_t, std::shared_ptr<StepTensors>> steps;
   {
     MutexLock lock(state_->mu);
@@ -71,14 +73,15 @@ Worker::~Worker() {
   for (auto& [id, step] : steps) step->all->Abort(Aborted("Shutdown"));
 }
 
-std::shared_ptr<Worker> Worker::Create(const DeviceName& task, int num_cpus) {
+std::shared_ptr<Worker> Worker::Create(const DeviceName& task, int num_cpus,
+                                       FileSystem& files) {
   auto state = std::make_unique<State>();
   state->task = task;
   for (int i = 0; i < num_cpus; ++i) {
     DeviceName name = task;
     name.type = "CPU";
     name.id = i;
-    state->devices.push_back(std::make_shared<Device>(name, RandomId()));
+    state->devices.push_back(std::make_shared<Device>(name, RandomId(), files));
   }
   return std::shared_ptr<Worker>(new Worker(std::move(state)));
 }
@@ -297,6 +300,10 @@ void Worker::CleanupAll(std::vector<std::string> containers, Done done) {
     }
   }
   done(absl::OkStatus());
+}
+
+std::shared_ptr<Rendezvous> Worker::StepRendezvous(int64_t step_id) {
+  return state_->FindOrMakeStep(step_id)->all;
 }
 
 void Worker::RecvTensor(int64_t step_id, const std::string& key,

@@ -21,7 +21,9 @@ class Worker : public WorkerInterface,
                public std::enable_shared_from_this<Worker> {
  public:
   // A worker named `task` ("/job:ps/replica:0/task:0") with this many CPUs.
-  static std::shared_ptr<Worker> Create(const DeviceName& task, int num_cpus);
+  // Its kernels read and write `files`, which must outlive it.
+  static std::shared_ptr<Worker> Create(const DeviceName& task, int num_cpus,
+                                        FileSystem& files = RealFileSystem());
   ~Worker() override;
 
   const DeviceName& task() const;
@@ -43,9 +45,13 @@ class Worker : public WorkerInterface,
   std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id) override;
   void CleanupAll(std::vector<std::string> containers, Done done) override;
 
+  // Where the tensors of a step meet on this task; made at first use.
+  std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id);
   // A peer asks for a tensor of a step. It may come before the step's RunGraph.
   void RecvTensor(int64_t step_id, const std::string& key,
                   Rendezvous::RecvDone done);
+  // Ends every step's transfers; for a task that stops.
+  void Shutdown();
   // Ends what others of a cancelled step wait for here.
   void AbortStep(int64_t step_id, const absl::Status& status);
 

@@ -93,3 +93,38 @@ def test_a_task_that_ignores_the_request_is_killed(processes):
     launcher.signal(signal.SIGINT)
     assert launcher.wait() == 130
     assert gone(pid)
+
+
+def test_ctrl_c_interrupts_a_step_and_a_join(processes):
+    server = processes.python("""
+        import tensorflow as tf
+        server = tf.train.Server.create_local_server()
+        print("target", server.target)
+        try:
+            server.join()
+        except KeyboardInterrupt:
+            print("join interrupted")
+        """)
+    target = server.expect("target ").split()[-1]
+    client = processes.sluice("run", processes.program("""
+        import sys
+        import tensorflow as tf
+        queue = tf.FIFOQueue(1, tf.int32)
+        element = queue.dequeue()
+        with tf.Session(sys.argv[1]) as session:
+            session.run(queue.size())
+            print("waiting")
+            try:
+                session.run(element)
+            except KeyboardInterrupt:
+                print("step interrupted")
+            print("size", session.run(queue.size()))
+        """, "client.py"), target)
+    client.expect("waiting")
+    client.signal(signal.SIGINT)
+    client.expect("step interrupted")
+    client.expect("size 0")
+    assert client.wait() == 0, client.output
+    server.signal(signal.SIGINT)
+    server.expect("join interrupted")
+    assert server.wait() == 0

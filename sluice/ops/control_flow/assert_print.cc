@@ -77,12 +77,12 @@ Grads PrintGradient(Scope&, const Node& op, std::span<const Output> dy) {
   return grads;
 }
 
-absl::Status AppendToFile(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "a");
-  if (file == nullptr) return NotFound("Cannot open ", path, " to print to");
-  WriteTo(file, text);
-  std::fclose(file);
-  return absl::OkStatus();
+absl::Status AppendToFile(FileSystem& files, const std::string& path,
+                          const std::string& text) {
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                          files.NewAppendable(path));
+  SLUICE_RETURN_IF_ERROR(file->Append(text));
+  return file->Close();
 }
 
 absl::Status PrintV2(KernelContext& ctx) {
@@ -95,7 +95,7 @@ absl::Status PrintV2(KernelContext& ctx) {
   const std::string text =
       StrCat(input.scalar<std::string>(), ctx.attr<std::string>("end"));
   if (stream.starts_with("file://"))
-    return AppendToFile(stream.substr(7), text);
+    return AppendToFile(ctx.device().files(), stream.substr(7), text);
   if (stream == "stdout") {
     WriteTo(stdout, text);
   } else if (stream == "stderr") {

@@ -70,7 +70,8 @@ absl::Status Save(KernelContext& ctx) {
     return InvalidArgument("Got ", names.size(), " tensor names but ", tensors,
                            " tensors.");
   }
-  BundleWriter writer(RealFileSystem(), ctx.input(0).data<std::string>()[0]);
+  BundleWriter writer(ctx.device().files(),
+                      ctx.input(0).data<std::string>()[0]);
   for (int i = 0; i < tensors; ++i) {
     SLUICE_RETURN_IF_ERROR(
         AddToBundle(writer, names[i], slices[i], ctx.input(kFirstTensor + i)));
@@ -124,7 +125,7 @@ absl::Status Restore(KernelContext& ctx) {
                            " expected dtypes.");
   }
   SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
-                          CheckpointReader::Open(RealFileSystem(), prefix));
+                          CheckpointReader::Open(ctx.device().files(), prefix));
   for (int i = 0; i < tensors; ++i) {
     absl::StatusOr<Tensor> tensor =
         reader->Restore(names[i], slices[i], ctx.node().output_type(i));
@@ -179,7 +180,7 @@ absl::Status Merge(KernelContext& ctx) {
         destination.shape().DebugString(), " instead.");
   }
   const Strings parts = prefixes.data<std::string>();
-  return MergeBundles(RealFileSystem(), {parts.begin(), parts.end()},
+  return MergeBundles(ctx.device().files(), {parts.begin(), parts.end()},
                       destination.scalar<std::string>(),
                       ctx.attr<bool>("delete_old_dirs"));
 }
@@ -202,7 +203,7 @@ absl::Status RestoreOne(KernelContext& ctx) {
       ctx.num_inputs() > 2 ? ctx.input(2).scalar<std::string>() : "";
   SLUICE_ASSIGN_OR_RETURN(
       const std::unique_ptr<CheckpointReader> reader,
-      CheckpointReader::Open(RealFileSystem(),
+      CheckpointReader::Open(ctx.device().files(),
                              ctx.input(0).scalar<std::string>()));
   SLUICE_ASSIGN_OR_RETURN(
       Tensor tensor, reader->Restore(ctx.input(1).scalar<std::string>(), slice,

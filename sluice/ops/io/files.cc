@@ -25,7 +25,7 @@ absl::Status Read(KernelContext& ctx) {
   SLUICE_RETURN_IF_ERROR(CheckScalar(ctx, 0, "Input filename"));
   SLUICE_ASSIGN_OR_RETURN(
       std::string contents,
-      RealFileSystem().ReadFile(ctx.input(0).scalar<std::string>()));
+      ctx.device().files().ReadFile(ctx.input(0).scalar<std::string>()));
   ctx.set_output(0, Tensor::Scalar(std::move(contents)));
   return absl::OkStatus();
 }
@@ -35,8 +35,9 @@ absl::Status Write(KernelContext& ctx) {
   SLUICE_RETURN_IF_ERROR(CheckScalar(ctx, 1, "Contents"));
   const std::string& path = ctx.input(0).scalar<std::string>();
   const std::string dir(DirName(path));
-  if (!dir.empty()) SLUICE_RETURN_IF_ERROR(RealFileSystem().MkDirs(dir));
-  return RealFileSystem().WriteFile(path, ctx.input(1).scalar<std::string>());
+  if (!dir.empty()) SLUICE_RETURN_IF_ERROR(ctx.device().files().MkDirs(dir));
+  return ctx.device().files().WriteFile(path,
+                                        ctx.input(1).scalar<std::string>());
 }
 
 absl::Status Match(KernelContext& ctx) {
@@ -49,7 +50,7 @@ absl::Status Match(KernelContext& ctx) {
   std::vector<std::string> found;
   for (const std::string& pattern : patterns.data<std::string>()) {
     SLUICE_ASSIGN_OR_RETURN(std::vector<std::string> paths,
-                            RealFileSystem().Glob(pattern));
+                            ctx.device().files().Glob(pattern));
     found.insert(found.end(), paths.begin(), paths.end());
   }
   std::sort(found.begin(), found.end());
