@@ -1,7 +1,9 @@
 // Program::Compile: order, frames, segments, slots, edges.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
+#include "absl/container/flat_hash_set.h"
 #include "sluice/executor/program.h"
 #include "sluice/graph/frames.h"
 
@@ -374,11 +376,10 @@ class ProgramCompiler {
     for (const Node* node : order_) {
       const Info& info = info_[node->id()];
       for (int i = 0; i < node->num_inputs(); ++i) {
-        AddEdge(*node->input(i).node, node->input(i).index, *node, info, i,
-                &out);
+        AddEdge(*node->input(i).node, node->input(i).index, info, i, &out);
       }
       for (const Node* input : node->control_inputs()) {
-        AddEdge(*input, -1, *node, info, -1, &out);
+        AddEdge(*input, -1, info, -1, &out);
       }
     }
     for (size_t s = 0; s < out.size(); ++s) {
@@ -405,8 +406,8 @@ class ProgramCompiler {
     }
   }
 
-  void AddEdge(const Node& src, int output, const Node& dst, const Info& to,
-               int dst_input, std::vector<std::vector<SegmentEdge>>* out) {
+  void AddEdge(const Node& src, int output, const Info& to, int dst_input,
+               std::vector<std::vector<SegmentEdge>>* out) {
     const Info& from = info_[src.id()];
     if (from.segment == to.segment) return;
     const bool src_alone = segment_alone_[from.segment] && Alone(from.kind);
@@ -419,15 +420,13 @@ class ProgramCompiler {
     edge.from_enter = from.kind == NodeKind::kEnter;
     edge.always_live = from.kind == NodeKind::kControlTrigger ||
                        (from.kind == NodeKind::kRecv && output < 0);
-    (void)dst;
-    std::vector<SegmentEdge>& edges = (*out)[from.segment];
-    for (const SegmentEdge& e : edges) {
-      if (e.dst == edge.dst && e.src_slot == edge.src_slot &&
-          e.merge_input == edge.merge_input && e.merge_input < 0) {
-        return;
-      }
+    // One arrival is enough, but each input of a merge counts.
+    if (edge.merge_input < 0 &&
+        !edges_.emplace(from.segment, edge.dst, edge.src_slot, edge.merge_input)
+             .second) {
+      return;
     }
-    edges.push_back(edge);
+    (*out)[from.segment].push_back(edge);
   }
 
   const Graph& graph_;
@@ -435,6 +434,8 @@ class ProgramCompiler {
   std::vector<const Node*> order_;
   std::vector<Info> info_;
   std::vector<bool> segment_alone_;
+  // Source and destination segment, source slot, input of a merge.
+  absl::flat_hash_set<std::tuple<int32_t, int32_t, int32_t, int32_t>> edges_;
   std::map<std::vector<int>, int> set_ids_;
   std::vector<std::vector<int>> sets_;
   std::map<std::pair<int, int>, int> tokens_;

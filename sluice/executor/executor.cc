@@ -300,9 +300,20 @@ class ExecutorRun {
     }
     ctx.Enter(node.slots);
     switch (node.kind) {
-      case NodeKind::kFeed:
-        ctx.set_output(0, args_.feeds[node.io_index]);
+      case NodeKind::kFeed: {
+        // It may come from another process.
+        const Tensor& fed = args_.feeds[node.io_index];
+        const DType expected = node.slots.node->output_type(0);
+        if (fed.dtype() != expected) {
+          return InvalidArgument(
+              "The value fed for ",
+              node.slots.node->attr<std::string>("tensor_name"), " is of type ",
+              DTypeName(fed.dtype()), ", but ", DTypeName(expected),
+              " is expected");
+        }
+        ctx.set_output(0, fed);
         return absl::OkStatus();
+      }
       case NodeKind::kFetch:
         // What leaves the step must not lie in memory that others give back.
         args_.fetches[node.io_index] = ctx.input(0);

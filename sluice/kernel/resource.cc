@@ -143,7 +143,7 @@ absl::Status CheckContainerName(std::string_view container) {
   for (size_t i = 0; i < container.size(); ++i) {
     const char c = container[i];
     const bool fine = isalnum(static_cast<unsigned char>(c)) || c == '.' ||
-                      (i > 0 && (c == '-' || c == '/' || c == '_'));
+                      (i > 0 && (c == '-' || c == '/'));
     if (!fine) {
       return InvalidArgument("container contains invalid characters: ",
                              container);

@@ -17,6 +17,23 @@ namespace {
 
 using testing::HasSubstr;
 
+// The generated ends of cut edges have the same names in both steps.
+TEST_F(ClusterTest, StepsThatCutDifferentEdgesDoNotMixThem) {
+  Graph graph;
+  Scope scope(graph);
+  const Output a = scope.Device("/job:ps/task:0").Scalar(3.0f);
+  const Output b = scope.Device("/job:worker/task:0").Add("Neg", {a});
+  const Output c = scope.Device("/job:worker/task:1").Add("Square", {a});
+  SessionConfig config;
+  config.target = worker0_->target();
+  config.options.fold_constants = false;
+  auto session = *Session::Create(config, graph);
+  for (int i = 0; i < 2; ++i) {
+    SLUICE_ASSERT_OK(session->Run({}, {}, {b.node}, nullptr));
+    SLUICE_ASSERT_OK(session->Run({}, {}, {c.node}, nullptr));
+  }
+}
+
 TEST_F(ClusterTest, AStepSpansTasks) {
   Graph graph;
   Scope scope(graph);

@@ -13,18 +13,34 @@ Device* WorkerSession::FindDevice(std::string_view name) const {
   return nullptr;
 }
 
+namespace {
+
+// Without those that only the runtime looks at.
+AttrMap DefinedAttrs(const Node& node) {
+  AttrMap attrs;
+  for (const auto& [name, value] : node.attrs()) {
+    if (!name.starts_with("_")) attrs.Set(name, value);
+  }
+  return attrs;
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<Kernel>> WorkerSession::StatefulKernel(
     const Node& node, Device& device) {
+  KernelOfNode made{node.type(), device.name(), DefinedAttrs(node), nullptr};
   {
     MutexLock lock(mu_);
-    if (auto it = kernels_.find(node.name()); it != kernels_.end()) {
-      return it->second;
+    auto it = kernels_.find(node.name());
+    if (it != kernels_.end() && it->second.SameNode(made)) {
+      return it->second.kernel;
     }
   }
-  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel,
-                          MakeKernel(node, device));
+  SLUICE_ASSIGN_OR_RETURN(made.kernel, MakeKernel(node, device));
   MutexLock lock(mu_);
-  return kernels_.try_emplace(node.name(), std::move(kernel)).first->second;
+  KernelOfNode& kept = kernels_[node.name()];
+  if (kept.kernel == nullptr || !kept.SameNode(made)) kept = std::move(made);
+  return kept.kernel;
 }
 
 absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
@@ -59,21 +75,30 @@ absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
   return result;
 }
 
+namespace {
+
+bool IsTransfer(const Node& node) {
+  const std::string& type = node.type();
+  return type == "_Send" || type == "_Recv" || type == "_HostSend" ||
+         type == "_HostRecv";
+}
+
+}  // namespace
+
 absl::Status SessionGraph::AddPart(const Graph& graph, Device& device,
                                    DevicePart* part) {
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = *graph.node(id);
-    const std::string& type = node.type();
-    has_transfers_ |= (type == "_Send" || type == "_Recv" ||
-                       type == "_HostSend" || type == "_HostRecv") &&
-                      !node.attr<bool>("client_terminated");
+    has_transfers_ |= IsTransfer(node) && !node.attr<bool>("client_terminated");
   }
   SLUICE_ASSIGN_OR_RETURN(
       std::unique_ptr<Program> program,
       Program::Compile(
           graph, device, feeds_, fetches_,
           [&](const Node& node) -> absl::StatusOr<Kernel*> {
-            if (node.op().def.stateful) {
+            // The ends of cut edges have no state, and graphs of one session
+            // may use one name for the ends of different edges.
+            if (node.op().def.stateful && !IsTransfer(node)) {
               SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel,
                                       session_->StatefulKernel(node, device));
               part->kernels.push_back(std::move(kernel));

@@ -25,15 +25,28 @@ class WorkerSession {
   std::span<const std::shared_ptr<Device>> devices() const { return devices_; }
   Device* FindDevice(std::string_view name) const;
 
-  // The kernel of a stateful node, the same one for all graphs of the session.
+  // The kernel of a stateful node, the same one for all graphs of the session
+  // in which the node means the same.
   absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernel(const Node& node,
                                                          Device& device);
 
  private:
+  // Graphs come from other processes, so a name alone proves nothing.
+  struct KernelOfNode {
+    std::string type;
+    std::string device;
+    AttrMap attrs;
+    std::shared_ptr<Kernel> kernel;
+    bool SameNode(const KernelOfNode& other) const {
+      return type == other.type && device == other.device &&
+             attrs == other.attrs;
+    }
+  };
+
   const std::string handle_;
   const std::vector<std::shared_ptr<Device>> devices_;
   Mutex mu_;
-  absl::flat_hash_map<std::string, std::shared_ptr<Kernel>> kernels_
+  absl::flat_hash_map<std::string, KernelOfNode> kernels_
       SLUICE_GUARDED_BY(mu_);
 };
 

@@ -289,7 +289,7 @@ void Worker::CleanupGraph(int64_t step_id, Done done) {
 }
 
 std::shared_ptr<Rendezvous> Worker::StepRendezvous(int64_t step_id) {
-  return state_->FindOrMakeStep(step_id)->local;
+  return state_->FindOrMakeStep(step_id)->all;
 }
 
 void Worker::CleanupAll(std::vector<std::string> containers, Done done) {
@@ -300,10 +300,6 @@ void Worker::CleanupAll(std::vector<std::string> containers, Done done) {
     }
   }
   done(absl::OkStatus());
-}
-
-std::shared_ptr<Rendezvous> Worker::StepRendezvous(int64_t step_id) {
-  return state_->FindOrMakeStep(step_id)->all;
 }
 
 void Worker::RecvTensor(int64_t step_id, const std::string& key,

@@ -45,8 +45,6 @@ class Worker : public WorkerInterface,
   std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id) override;
   void CleanupAll(std::vector<std::string> containers, Done done) override;
 
-  // Where the tensors of a step meet on this task; made at first use.
-  std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id);
   // A peer asks for a tensor of a step. It may come before the step's RunGraph.
   void RecvTensor(int64_t step_id, const std::string& key,
                   Rendezvous::RecvDone done);

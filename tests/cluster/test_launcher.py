@@ -95,7 +95,36 @@ def test_a_task_that_ignores_the_request_is_killed(processes):
     assert gone(pid)
 
 
-def test_ctrl_c_interrupts_a_step_and_a_join(processes):
+# Waits for an element that never comes; Ctrl-C ends the wait, not the session.
+WAITS = """
+    import sys
+    import tensorflow as tf
+    queue = tf.FIFOQueue(1, tf.int32)
+    element = queue.dequeue()
+    with tf.Session(sys.argv[1] if len(sys.argv) > 1 else "") as session:
+        session.run(queue.size())
+        print("waiting")
+        try:
+            session.run(element)
+        except KeyboardInterrupt:
+            print("step interrupted")
+        print("size", session.run(queue.size()))
+    """
+
+
+def interrupt_step(client):
+    client.expect("waiting")
+    client.signal(signal.SIGINT)
+    client.expect("step interrupted")
+    client.expect("size 0")
+    assert client.wait() == 0, client.output
+
+
+def test_ctrl_c_ends_a_step_in_process(processes):
+    interrupt_step(processes.python(WAITS))
+
+
+def test_ctrl_c_ends_a_remote_step_and_a_join(processes):
     server = processes.python("""
         import tensorflow as tf
         server = tf.train.Server.create_local_server()
@@ -106,25 +135,26 @@ def test_ctrl_c_interrupts_a_step_and_a_join(processes):
             print("join interrupted")
         """)
     target = server.expect("target ").split()[-1]
-    client = processes.sluice("run", processes.program("""
-        import sys
-        import tensorflow as tf
-        queue = tf.FIFOQueue(1, tf.int32)
-        element = queue.dequeue()
-        with tf.Session(sys.argv[1]) as session:
-            session.run(queue.size())
-            print("waiting")
-            try:
-                session.run(element)
-            except KeyboardInterrupt:
-                print("step interrupted")
-            print("size", session.run(queue.size()))
-        """, "client.py"), target)
-    client.expect("waiting")
-    client.signal(signal.SIGINT)
-    client.expect("step interrupted")
-    client.expect("size 0")
-    assert client.wait() == 0, client.output
+    interrupt_step(processes.sluice(
+        "run", processes.program(WAITS, "client.py"), target))
     server.signal(signal.SIGINT)
     server.expect("join interrupted")
     assert server.wait() == 0
+
+
+def test_ctrl_c_ends_the_wait_for_a_missing_task(processes, addresses):
+    own, peer = addresses(2)
+    client = processes.python("""
+        import sys
+        import tensorflow as tf
+        server = tf.train.Server({"a": sys.argv[1:2], "b": sys.argv[2:3]},
+                                 "a", 0)
+        try:
+            tf.Session(server.target).run(tf.constant(1))
+        except KeyboardInterrupt:
+            print("interrupted")
+        """, own, peer)
+    client.expect("still waiting")
+    client.signal(signal.SIGINT)
+    client.expect("interrupted")
+    assert client.wait() == 0, client.output

@@ -1,0 +1,124 @@
+#include "sluice/master/connect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sluice/kernel/testing/op_test.h"
+#include "sluice/master/testing/fake_worker.h"
+
+namespace sluice {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using TasksOr = absl::StatusOr<std::vector<ConnectedTask>>;
+
+constexpr char kOwn[] = "/job:a/replica:0/task:0";
+
+// A ConnectTasks under way.
+struct Connecting {
+  std::shared_ptr<Notification> done = std::make_shared<Notification>();
+  std::shared_ptr<TasksOr> result =
+      std::make_shared<TasksOr>(absl::UnknownError("not yet"));
+  std::shared_ptr<Cancellation> cancellation = std::make_shared<Cancellation>();
+
+  explicit Connecting(FakeWorkers& workers,
+                      const SessionOptions& options = {}) {
+    ConnectTasks(workers, kOwn, options, cancellation,
+                 [done = done, result = result](TasksOr tasks) {
+                   EXPECT_FALSE(done->HasBeenNotified());
+                   *result = std::move(tasks);
+                   done->Notify();
+                 });
+  }
+  TasksOr Wait() {
+    EXPECT_TRUE(done->WaitFor(std::chrono::seconds(60)));
+    return *result;
+  }
+};
+
+std::vector<std::string> Names(const TasksOr& tasks) {
+  EXPECT_TRUE(tasks.ok()) << tasks.status();
+  std::vector<std::string> names;
+  if (!tasks.ok()) return names;
+  for (const ConnectedTask& task : *tasks) names.push_back(task.name);
+  return names;
+}
+
+TEST(ConnectTasks, GathersTheDevicesOfAllTasks) {
+  FakeWorkers workers({"a", "b"});
+  const TasksOr tasks = Connecting(workers).Wait();
+  EXPECT_THAT(Names(tasks), ElementsAre(kOwn, "/job:b/replica:0/task:0"));
+  EXPECT_EQ((*tasks)[1].devices[0].text,
+            "/job:b/replica:0/task:0/device:CPU:0");
+}
+
+TEST(ConnectTasks, WaitsForTheLast) {
+  FakeWorkers workers({"a", "b"});
+  workers["b"].answers_status = false;
+  Connecting connecting(workers);
+  EXPECT_FALSE(connecting.done->HasBeenNotified());
+  workers["b"].AnswerStatus(std::vector<DeviceInfo>{workers["b"].device()});
+  EXPECT_TRUE(connecting.Wait().ok());
+}
+
+TEST(ConnectTasks, AsksOnlyWhomTheFiltersLeaveAndItself) {
+  FakeWorkers workers({"a", "b", "c"});
+  SessionOptions options;
+  options.device_filters = {"/job:c"};
+  EXPECT_THAT(Names(Connecting(workers, options).Wait()),
+              ElementsAre(kOwn, "/job:c/replica:0/task:0"));
+  options.device_filters = {"not a device"};
+  EXPECT_THAT(Connecting(workers, options).Wait().status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "Invalid device filter: not a device"));
+}
+
+TEST(ConnectTasks, AnErrorNamesItsTask) {
+  FakeWorkers workers({"a", "b"});
+  workers["b"].answers_status = false;
+  Connecting connecting(workers);
+  workers["b"].AnswerStatus(absl::InternalError("broken"));
+  EXPECT_THAT(connecting.Wait().status(),
+              StatusIs(absl::StatusCode::kInternal,
+                       "CreateSession failed because worker "
+                       "/job:b/replica:0/task:0 returned error: broken"));
+}
+
+TEST(ConnectTasks, GivesUpWhenNothingChangesForLong) {
+  FakeWorkers workers({"a", "b"});
+  workers["b"].answers_status = false;
+  SessionOptions options;
+  options.task_deadline = std::chrono::milliseconds(50);
+  EXPECT_THAT(Connecting(workers, options).Wait().status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       testing::AllOf(HasSubstr("/job:b/replica:0/task:0"),
+                                      HasSubstr("device_filters"))));
+  workers["b"].AnswerStatus(absl::UnavailableError("too late"));
+}
+
+TEST(ConnectTasks, CanBeCancelledBeforeAndMeanwhile) {
+  FakeWorkers workers({"a", "b"});
+  workers["b"].answers_status = false;
+  Connecting connecting(workers);
+  connecting.cancellation->Cancel(absl::CancelledError("enough"));
+  EXPECT_EQ(connecting.Wait().status(), absl::CancelledError("enough"));
+  workers["b"].AnswerStatus(absl::UnavailableError("too late"));
+
+  absl::Status status;
+  ConnectTasks(workers, kOwn, {}, connecting.cancellation,
+               [&](TasksOr tasks) { status = tasks.status(); });
+  EXPECT_EQ(status, absl::CancelledError("enough"));
+}
+
+TEST(ConnectTasks, KeepsNothingWhenItIsOver) {
+  FakeWorkers workers({"a"});
+  auto cancellation = std::make_shared<Cancellation>();
+  auto token = std::make_shared<int>(0);
+  ConnectTasks(workers, kOwn, {}, cancellation, [token](TasksOr) {});
+  EXPECT_EQ(token.use_count(), 1);
+  EXPECT_EQ(cancellation.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace sluice

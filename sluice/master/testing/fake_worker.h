@@ -1,0 +1,109 @@
+// A worker that the test plays: calls wait until the test answers them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/base/mutex.h"
+#include "sluice/worker/worker_interface.h"
+
+namespace sluice {
+
+// Thread-compatible, but for waiting calls.
+class FakeWorker : public WorkerInterface {
+ public:
+  explicit FakeWorker(const std::string& task) : task_(task) {}
+
+  DeviceInfo device() const {
+    DeviceInfo info;
+    info.text = task_ + "/device:CPU:0";
+    info.name = *DeviceName::Parse(info.text);
+    info.incarnation = 1;
+    return info;
+  }
+
+  void GetStatus(bool, Cancellation*, StatusDone done) override {
+    status_calls.push_back(std::move(done));
+    if (answers_status) AnswerStatus(std::vector<DeviceInfo>{device()});
+  }
+  void AnswerStatus(absl::StatusOr<std::vector<DeviceInfo>> devices) {
+    std::vector<StatusDone> calls;
+    calls.swap(status_calls);
+    for (StatusDone& done : calls) done(devices);
+  }
+
+  void CreateSession(const std::string& handle, bool, Done done) override {
+    if (create_status.ok()) sessions.push_back(handle);
+    done(create_status);
+  }
+  void DeleteSession(const std::string& handle, Done done) override {
+    std::erase(sessions, handle);
+    done(absl::OkStatus());
+  }
+  void RegisterGraph(RegisterGraphRequest, RegisterDone done) override {
+    ++registered;
+    done(std::make_shared<RegisteredGraph>());
+  }
+  // Steps wait for AnswerSteps or their cancellation.
+  void RunGraph(const RunGraphRequest& request, Done done) override {
+    steps.push_back({request.cancellation, std::move(done)});
+  }
+  void AnswerSteps(const absl::Status& status) {
+    std::vector<RunningStep> ended;
+    ended.swap(steps);
+    for (RunningStep& step : ended) {
+      step.done(step.cancellation->cancelled() ? step.cancellation->status()
+                                               : status);
+    }
+  }
+  void CleanupGraph(int64_t, Done done) override { done(absl::OkStatus()); }
+  void CleanupAll(std::vector<std::string> containers, Done done) override {
+    cleaned = containers;
+    done(clean_status);
+  }
+
+  struct RunningStep {
+    Cancellation* cancellation;
+    Done done;
+  };
+  bool answers_status = true;
+  absl::Status create_status, clean_status;
+  std::vector<StatusDone> status_calls;
+  std::vector<std::string> sessions;
+  std::vector<RunningStep> steps;
+  std::vector<std::string> cleaned;
+  int registered = 0;
+
+ private:
+  const std::string task_;
+};
+
+class FakeWorkers : public WorkerCache {
+ public:
+  // "/job:<name>/replica:0/task:0" for each.
+  explicit FakeWorkers(const std::vector<std::string>& jobs) {
+    for (const std::string& job : jobs) {
+      const std::string task = "/job:" + job + "/replica:0/task:0";
+      workers_[task] = std::make_shared<FakeWorker>(task);
+    }
+  }
+  FakeWorker& operator[](const std::string& job) {
+    return *workers_.at("/job:" + job + "/replica:0/task:0");
+  }
+  std::vector<std::string> Tasks() const override {
+    std::vector<std::string> tasks;
+    for (const auto& [task, worker] : workers_) tasks.push_back(task);
+    return tasks;
+  }
+  std::shared_ptr<WorkerInterface> Find(std::string_view task) override {
+    auto it = workers_.find(std::string(task));
+    return it == workers_.end() ? nullptr : it->second;
+  }
+
+ private:
+  std::map<std::string, std::shared_ptr<FakeWorker>> workers_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,130 @@
+#include "sluice/rpc/byte_buffer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sluice/kernel/testing/op_test.h"
+#include "sluice/proto/worker.pb.h"
+#include "sluice/tensor/codec.h"
+
+namespace sluice {
+namespace {
+
+std::string Flat(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(buffer.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
+grpc::ByteBuffer Buffer(const std::string& bytes) {
+  grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+std::vector<Tensor> SomeTensors() {
+  Tensor large(DType::kDouble, {100, 30});
+  double next = 0;
+  for (double& x : large.mutable_data<double>()) x = next++;
+  return {Tensor::Scalar(3.0f),
+          Tensor::Of<int64_t>({2, 1}, {-1, 1LL << 40}),
+          Tensor::Of<bool>({3}, {true, false, true}),
+          Tensor::Of<std::string>({2}, {"", std::string("a\0b", 3)}),
+          Tensor(DType::kFloat, {2, 0, 3}),
+          large};
+}
+
+TEST(RecvTensorBytes, ComeBackAsTheTensor) {
+  for (const Tensor& tensor : SomeTensors()) {
+    grpc::ByteBuffer buffer = EncodeRecvTensor(tensor, false, 77);
+    absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_FALSE(got->dead);
+    EXPECT_EQ(got->send_start_micros, 77);
+    ExpectClose(got->tensor, tensor);
+  }
+}
+
+TEST(RecvTensorBytes, AreTheMessageThatProtobufReads) {
+  for (const Tensor& tensor : SomeTensors()) {
+    pb::RecvTensorResponse response;
+    ASSERT_TRUE(
+        response.ParseFromString(Flat(EncodeRecvTensor(tensor, false, 77))));
+    EXPECT_EQ(response.send_start_micros(), 77);
+    absl::StatusOr<Tensor> got = TensorFromProto(response.tensor());
+    ASSERT_TRUE(got.ok()) << got.status();
+    ExpectClose(*got, tensor);
+  }
+}
+
+TEST(RecvTensorBytes, ADeadValueHasNoTensor) {
+  grpc::ByteBuffer buffer = EncodeRecvTensor(Tensor(), true, 1);
+  absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(got->dead);
+}
+
+TEST(RecvTensorBytes, OfOtherEncodersAreRead) {
+  pb::RecvTensorResponse response;
+  TensorToProto(Tensor::Scalar(5.0f), response.mutable_tensor());
+  response.set_require_ack(true);
+  grpc::ByteBuffer buffer = ToByteBuffer(response);
+  absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(got->require_ack);
+  EXPECT_EQ(got->tensor.scalar<float>(), 5.0f);
+}
+
+TEST(RecvTensorBytes, CutOffAnywhereAreAnError) {
+  for (const Tensor& tensor : SomeTensors()) {
+    const std::string bytes = Flat(EncodeRecvTensor(tensor, false, 77));
+    const size_t step = bytes.size() > 500 ? 97 : 1;
+    // The time stands before the tensor, or behind it; it may be left out.
+    for (size_t n = 3; n < bytes.size() - 2; n += step) {
+      grpc::ByteBuffer buffer = Buffer(bytes.substr(0, n));
+      EXPECT_FALSE(DecodeRecvTensor(&buffer).ok()) << n;
+    }
+  }
+}
+
+TEST(RecvTensorBytes, WithABitWrongNeverCrash) {
+  const std::string bytes =
+      Flat(EncodeRecvTensor(Tensor::Of<float>({2}, {1, 2}), false, 77));
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    std::string wrong = bytes;
+    wrong[bit / 8] ^= static_cast<char>(1 << (bit % 8));
+    grpc::ByteBuffer buffer = Buffer(wrong);
+    const absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
+    EXPECT_TRUE(!got.ok() || got->dead || got->tensor.initialized());
+  }
+}
+
+TEST(RecvTensorBytes, NothingIsAnError) {
+  grpc::ByteBuffer nothing;
+  EXPECT_FALSE(DecodeRecvTensor(&nothing).ok());
+  pb::RecvTensorResponse response;
+  EXPECT_FALSE(FromByteBuffer(&nothing, &response));
+}
+
+TEST(GrpcStatus, KeepsItsCodeAndText) {
+  for (const absl::Status& status :
+       {absl::OkStatus(), absl::AbortedError("gone"),
+        absl::UnavailableError("away"), absl::DataLossError("torn")}) {
+    EXPECT_EQ(FromGrpc(ToGrpc(status)), status);
+  }
+  const absl::Status lengthy = absl::InternalError(std::string(10000, 'x'));
+  EXPECT_THAT(FromGrpc(ToGrpc(lengthy)),
+              StatusIs(absl::StatusCode::kInternal,
+                       testing::EndsWith("xxx ... [truncated]")));
+}
+
+TEST(GrpcStatus, ARestartedPeerIsUnavailable) {
+  EXPECT_TRUE(absl::IsUnavailable(
+      FromGrpc(grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed"))));
+}
+
+}  // namespace
+}  // namespace sluice

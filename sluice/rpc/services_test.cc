@@ -1,0 +1,447 @@
+// What the services answer to requests that nobody meant.
+#include "sluice/rpc/services.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "sluice/kernel/testing/op_test.h"
+#include "sluice/proto/master.pb.h"
+#include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/client_call.h"
+#include "sluice/rpc/paths.h"
+#include "sluice/rpc/testing/task_under_test.h"
+
+namespace sluice {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+constexpr const char* kServed[] = {
+    paths::kCreateSession,
+    paths::kExtendSession,
+    paths::kRunStep,
+    paths::kCloseSession,
+    paths::kListDevices,
+    paths::kReset,
+    paths::kGetStatus,
+    paths::kCreateWorkerSession,
+    paths::kDeleteWorkerSession,
+    paths::kRegisterGraph,
+    paths::kDeregisterGraph,
+    paths::kRunGraph,
+    paths::kCleanupGraph,
+    paths::kCleanupAll,
+    paths::kRecvTensor,
+    paths::kLogging,
+    paths::kTracing,
+    paths::kMarkRecvFinished,
+};
+
+template <typename Message>
+Message Parsed(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message))
+      << text;
+  return message;
+}
+
+class ServicesTest : public testing::Test {
+ protected:
+  template <typename Response>
+  absl::Status Call(const char* path,
+                    const google::protobuf::MessageLite& request,
+                    Response* response = nullptr) {
+    Response unused;
+    return task_.Call(path, request, response ? response : &unused);
+  }
+  // Opens a session with this graph.
+  absl::Status Open(const std::string& graph) {
+    pb::CreateSessionResponse response;
+    const absl::Status status =
+        Call(paths::kCreateSession,
+             Parsed<pb::CreateSessionRequest>("graph_def {" + graph + "}"),
+             &response);
+    handle_ = response.session_handle();
+    return status;
+  }
+  absl::Status Run(const std::string& request) {
+    auto proto = Parsed<pb::RunStepRequest>(request);
+    proto.set_session_handle(handle_);
+    return Call<pb::RunStepResponse>(paths::kRunStep, proto);
+  }
+
+  TaskUnderTest task_;
+  std::string handle_;
+};
+
+// Once more through a port: bytes from the wire reach the services no other
+// way, and the server must still be there afterwards.
+TEST_F(ServicesTest, BytesThatAreNoRequestAreAnErrorAndTheServerLives) {
+  GenericServer::Options options;
+  options.address = "localhost:0";
+  options.handler = task_.handler();
+  auto server = *GenericServer::Start(std::move(options));
+  auto channel = *RpcChannel::Create(StrCat("localhost:", server->port()));
+  const auto call = [&](const char* path, const std::string& bytes) {
+    Notification done;
+    absl::Status result;
+    grpc::Slice slice(bytes);
+    RpcChannel::Options wait;
+    wait.wait_for_ready = true;
+    channel->Call(path, grpc::ByteBuffer(&slice, 1), wait,
+                  [&](absl::Status status, grpc::ByteBuffer) {
+                    result = std::move(status);
+                    done.Notify();
+                  });
+    EXPECT_TRUE(done.WaitFor(std::chrono::seconds(60)));
+    return result;
+  };
+  for (const char* path : kServed) {
+    // A field that is longer than the message, a tag that is none, an endless
+    // number, and a nest of groups.
+    for (const std::string& bytes :
+         {std::string("\x0a\x7f"), std::string("\x07\x07\x07"),
+          std::string(20, '\xff'), std::string(100000, '\x0b')}) {
+      EXPECT_THAT(call(path, bytes),
+                  StatusIs(StatusCode::kInvalidArgument, HasSubstr(path)));
+    }
+  }
+  EXPECT_THAT(call("/tensorflow.WorkerService/Unheard", ""),
+              StatusIs(StatusCode::kUnimplemented, HasSubstr("Unheard")));
+  SLUICE_EXPECT_OK(call(paths::kGetStatus, ""));
+}
+
+struct BadGraph {
+  const char* name;
+  const char* graph;
+  StatusCode code;
+  const char* text;
+};
+
+const BadGraph kBadGraphs[] = {
+    {"Cycle", R"(node { name: "a" op: "NoOp" input: "^b" }
+                 node { name: "b" op: "NoOp" input: "^a" })",
+     StatusCode::kInvalidArgument, "a"},
+    {"SelfCycle", R"(node { name: "a" op: "Identity" input: "a"
+                     attr { key: "T" value { type: DT_FLOAT } } })",
+     StatusCode::kInvalidArgument, "a"},
+    {"DanglingInput", R"(node { name: "a" op: "NoOp" input: "^gone" })",
+     StatusCode::kInvalidArgument, "gone"},
+    {"OutputThatIsNotThere", R"(node { name: "a" op: "NoOp" }
+                 node { name: "b" op: "Identity" input: "a:3"
+                        attr { key: "T" value { type: DT_FLOAT } } })",
+     StatusCode::kInvalidArgument, "b"},
+    {"DuplicateName", R"(node { name: "a" op: "NoOp" }
+                         node { name: "a" op: "NoOp" })",
+     StatusCode::kInvalidArgument, "a"},
+    {"WrongArity", R"(node { name: "a" op: "Neg"
+                      attr { key: "T" value { type: DT_FLOAT } } })",
+     StatusCode::kInvalidArgument, "a"},
+    {"WrongDtype", R"(node { name: "a" op: "Placeholder"
+                      attr { key: "dtype" value { type: DT_FLOAT } } }
+                      node { name: "b" op: "Neg" input: "a"
+                      attr { key: "T" value { type: DT_INT32 } } })",
+     StatusCode::kInvalidArgument, "b"},
+    {"DtypeThatTheOpHasNot", R"(node { name: "a" op: "Placeholder"
+                      attr { key: "dtype" value { type: DT_STRING } } }
+                      node { name: "b" op: "Neg" input: "a"
+                      attr { key: "T" value { type: DT_STRING } } })",
+     StatusCode::kInvalidArgument, "b"},
+    {"MissingAttr", R"(node { name: "a" op: "Placeholder" })",
+     StatusCode::kInvalidArgument, "dtype"},
+    {"AttrOfAnotherKind", R"(node { name: "a" op: "Placeholder"
+                      attr { key: "dtype" value { s: "float" } } })",
+     StatusCode::kInvalidArgument, "dtype"},
+    {"UnknownOp", R"(node { name: "a" op: "NobodyWroteThis" })",
+     StatusCode::kNotFound, "NobodyWroteThis"},
+    {"NoName", R"(node { op: "NoOp" })", StatusCode::kInvalidArgument, ""},
+    {"BadName", R"(node { name: "a b" op: "NoOp" })",
+     StatusCode::kInvalidArgument, "a b"},
+    {"HugeShape", R"(node { name: "a" op: "Const"
+        attr { key: "dtype" value { type: DT_FLOAT } }
+        attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1
+          tensor_shape { dim { size: 4000000000 } dim { size: 4000000000 }
+                         dim { size: 4000000000 } } } } } })",
+     StatusCode::kInvalidArgument, "a"},
+    {"NegativeShape", R"(node { name: "a" op: "Const"
+        attr { key: "dtype" value { type: DT_FLOAT } }
+        attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1
+          tensor_shape { dim { size: -5 } } } } } })",
+     StatusCode::kInvalidArgument, "a"},
+    {"ContentOfAnotherSize", R"(node { name: "a" op: "Const"
+        attr { key: "dtype" value { type: DT_FLOAT } }
+        attr { key: "value" value { tensor { dtype: DT_FLOAT
+          tensor_content: "123" tensor_shape { dim { size: 2 } } } } } })",
+     StatusCode::kInvalidArgument, "a"},
+    {"ManyOutputs", R"(node { name: "a" op: "Const"
+        attr { key: "dtype" value { type: DT_INT32 } }
+        attr { key: "value" value { tensor { dtype: DT_INT32 int_val: 0
+                                             tensor_shape {} } } } }
+        node { name: "b" op: "Split" input: "a" input: "a"
+        attr { key: "num_split" value { i: 9000000000000000000 } }
+        attr { key: "T" value { type: DT_INT32 } } })",
+     StatusCode::kInvalidArgument, "b"},
+};
+
+class BadGraphs : public ServicesTest,
+                  public testing::WithParamInterface<BadGraph> {};
+
+TEST_P(BadGraphs, AreErrorsOfCreateAndExtend) {
+  const BadGraph& bad = GetParam();
+  EXPECT_THAT(Open(bad.graph), StatusIs(bad.code, HasSubstr(bad.text)));
+  EXPECT_EQ(task_.master().num_sessions(), 0);
+  SLUICE_ASSERT_OK(Open(R"(node { name: "fine" op: "NoOp" })"));
+  auto extend = Parsed<pb::ExtendSessionRequest>(
+      StrCat("current_graph_version: 1 graph_def {", bad.graph, "}"));
+  extend.set_session_handle(handle_);
+  EXPECT_THAT(Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend),
+              StatusIs(bad.code, HasSubstr(bad.text)));
+  // The session is as it was.
+  SLUICE_EXPECT_OK(Run(R"(target: "fine")"));
+}
+
+TEST_P(BadGraphs, AreErrorsOfRegisterGraph) {
+  const BadGraph& bad = GetParam();
+  auto request =
+      Parsed<pb::RegisterGraphRequest>(StrCat("graph_def {", bad.graph, "}"));
+  for (pb::NodeDef& node : *request.mutable_graph_def()->mutable_node()) {
+    node.set_device(TaskUnderTest::kDevice);
+  }
+  EXPECT_THAT(Call<pb::RegisterGraphResponse>(paths::kRegisterGraph, request),
+              StatusIs(bad.code, HasSubstr(bad.text)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Services, BadGraphs, testing::ValuesIn(kBadGraphs),
+                         [](const auto& info) { return info.param.name; });
+
+constexpr char kGraph[] = R"(
+  node { name: "x" op: "Placeholder"
+         attr { key: "dtype" value { type: DT_FLOAT } } }
+  node { name: "y" op: "Neg" input: "x"
+         attr { key: "T" value { type: DT_FLOAT } } })";
+
+TEST_F(ServicesTest, StepsThatAskForNonsenseAreErrors) {
+  SLUICE_ASSERT_OK(Open(kGraph));
+  const std::string one = "tensor { dtype: DT_FLOAT float_val: 1 }";
+  const struct {
+    std::string request;
+    StatusCode code;
+    const char* text;
+  } cases[] = {
+      {"", StatusCode::kInvalidArgument,
+       "Must specify at least one target to fetch or execute."},
+      {R"(fetch: "y:0")", StatusCode::kInvalidArgument,
+       "You must feed a value for placeholder tensor 'x'"},
+      {R"(fetch: "nobody:0")", StatusCode::kNotFound, "nobody"},
+      {R"(fetch: "y:7")", StatusCode::kInvalidArgument, "y:7"},
+      {R"(fetch: "y:-1")", StatusCode::kInvalidArgument, "y:-1"},
+      {R"(fetch: ":::")", StatusCode::kInvalidArgument, ":::"},
+      {R"(target: "nobody")", StatusCode::kNotFound, "nobody"},
+      {R"(fetch: "y:0" feed { name: "nobody:0" )" + one + "}",
+       StatusCode::kNotFound, "nobody"},
+      {R"(fetch: "y:0" feed { name: "x:0" )" + one +
+           R"(} feed { name: "x:0" )" + one + "}",
+       StatusCode::kInvalidArgument, "fed more than once"},
+      {R"(fetch: "x:0" feed { name: "x:0" )" + one + "}",
+       StatusCode::kInvalidArgument, "both fed and fetched"},
+      {R"(fetch: "y:0" feed { name: "x:0" tensor { dtype: DT_INT32 } })",
+       StatusCode::kInvalidArgument,
+       "The value fed for x:0 is of type int32, but float is expected"},
+      {R"(fetch: "y:0" feed { name: "x:0" tensor {} })",
+       StatusCode::kInvalidArgument, ""},
+      {R"(fetch: "y:0" feed { name: "x:0" tensor { dtype: DT_FLOAT
+          tensor_shape { dim { size: 1000000000000 } } tensor_content: "1" } })",
+       StatusCode::kInvalidArgument, ""},
+      {R"(partial_run_handle: "p" fetch: "y:0")", StatusCode::kInvalidArgument,
+       "PartialRunSetup"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(Run(c.request), StatusIs(c.code, HasSubstr(c.text)))
+        << c.request;
+  }
+  SLUICE_EXPECT_OK(Run(R"(fetch: "y:0" feed { name: "x:0" )" + one + "}"));
+}
+
+TEST_F(ServicesTest, SessionsThatAreNotThereAreAborted) {
+  handle_ = "nobody";
+  EXPECT_THAT(Run(R"(target: "a")"),
+              StatusIs(StatusCode::kAborted, "Session nobody is not found."));
+  EXPECT_THAT(Call<pb::CloseSessionResponse>(
+                  paths::kCloseSession, Parsed<pb::CloseSessionRequest>(
+                                            R"(session_handle: "nobody")")),
+              StatusIs(StatusCode::kAborted,
+                       "Session nobody is not found. Possibly, this master has "
+                       "restarted."));
+  EXPECT_TRUE(absl::IsAborted(Call<pb::ExtendSessionResponse>(
+      paths::kExtendSession,
+      Parsed<pb::ExtendSessionRequest>(R"(session_handle: "nobody")"))));
+  EXPECT_THAT(Call<pb::ListDevicesResponse>(paths::kListDevices,
+                                            Parsed<pb::ListDevicesRequest>(
+                                                R"(session_handle: "nobody")")),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("nobody")));
+}
+
+TEST_F(ServicesTest, AResetClosesSessionsForGood) {
+  SLUICE_ASSERT_OK(Open(R"(node { name: "a" op: "NoOp" })"));
+  SLUICE_ASSERT_OK(Call<pb::ResetResponse>(paths::kReset, pb::ResetRequest()));
+  EXPECT_TRUE(absl::IsAborted(Run(R"(target: "a")")));
+  EXPECT_EQ(task_.master().num_sessions(), 0);
+}
+
+TEST_F(ServicesTest, AWrongFilterIsNamed) {
+  EXPECT_THAT(
+      Call<pb::CreateSessionResponse>(
+          paths::kCreateSession, Parsed<pb::CreateSessionRequest>(
+                                     R"(config { device_filters: "bogus" })")),
+      StatusIs(StatusCode::kInvalidArgument, "Invalid device filter: bogus"));
+}
+
+TEST_F(ServicesTest, AnExtensionOfAnotherVersionIsAborted) {
+  SLUICE_ASSERT_OK(Open(R"(node { name: "a" op: "NoOp" })"));
+  auto extend = Parsed<pb::ExtendSessionRequest>(
+      R"(graph_def { node { name: "b" op: "NoOp" } }
+         current_graph_version: 7)");
+  extend.set_session_handle(handle_);
+  EXPECT_THAT(Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend),
+              StatusIs(StatusCode::kAborted,
+                       "Current version is 1 but caller expected 7."));
+  extend.set_current_graph_version(1);
+  extend.mutable_graph_def()->mutable_node(0)->set_name("a");
+  EXPECT_THAT(Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("includes node 'a', which was created")));
+}
+
+TEST_F(ServicesTest, GraphsThatBelongNowhereAreRefused) {
+  const auto registered = [&](const std::string& text) {
+    return Call<pb::RegisterGraphResponse>(
+        paths::kRegisterGraph, Parsed<pb::RegisterGraphRequest>(text));
+  };
+  EXPECT_THAT(registered(R"(session_handle: "gone"
+                            create_worker_session_called: true)"),
+              StatusIs(StatusCode::kAborted,
+                       HasSubstr("Session handle is not found: gone")));
+  for (const char* device : {"", "/job:a", "nonsense",
+                             "/job:x/replica:0/task:0"
+                             "/device:CPU:0"}) {
+    EXPECT_FALSE(registered(StrCat(R"(graph_def { node { name: "a" op: "NoOp"
+                                      device: ")",
+                                   device, "\" } }"))
+                     .ok())
+        << device;
+  }
+}
+
+TEST_F(ServicesTest, GraphsThatAreNotThereAreAborted) {
+  EXPECT_THAT(Call<pb::DeregisterGraphResponse>(
+                  paths::kDeregisterGraph,
+                  Parsed<pb::DeregisterGraphRequest>(R"(graph_handle: "9")")),
+              StatusIs(StatusCode::kAborted,
+                       "Graph handle is not found: 9. Possibly, this worker "
+                       "just restarted."));
+  EXPECT_THAT(Call<pb::RunGraphResponse>(
+                  paths::kRunGraph, Parsed<pb::RunGraphRequest>(
+                                        R"(graph_handle: "9" session_handle: "s"
+                                   create_worker_session_called: true)")),
+              StatusIs(StatusCode::kAborted,
+                       HasSubstr("Session handle is not found: s")));
+  EXPECT_THAT(Call<pb::RunGraphResponse>(
+                  paths::kRunGraph,
+                  Parsed<pb::RunGraphRequest>(R"(graph_handle: "9")")),
+              StatusIs(StatusCode::kAborted,
+                       HasSubstr("Graph handle is not found: 9")));
+}
+
+// A graph whose client feeds x and fetches its negative.
+TEST_F(ServicesTest, RunGraphChecksItsFeedsAndKeys) {
+  const std::string device = TaskUnderTest::kDevice;
+  const auto transfer = [&](const char* op, const char* type_attr,
+                            const char* tensor) {
+    return StrCat("op: \"", op, "\" device: \"", device, "\" attr { key: \"",
+                  type_attr, R"(" value { type: DT_FLOAT } }
+        attr { key: "client_terminated" value { b: true } }
+        attr { key: "send_device_incarnation" value { i: 1 } }
+        attr { key: "send_device" value { s: ")",
+                  device, R"(" } }
+        attr { key: "recv_device" value { s: ")",
+                  device, R"(" } }
+        attr { key: "tensor_name" value { s: ")",
+                  tensor, "\" } }");
+  };
+  pb::RegisterGraphResponse registered;
+  SLUICE_ASSERT_OK(Call(
+      paths::kRegisterGraph,
+      Parsed<pb::RegisterGraphRequest>(StrCat(
+          "graph_def { node { name: \"in\" ",
+          transfer("_Recv", "tensor_type", "x:0"),
+          "} node { name: \"y\" op: \"Neg\" input: \"in\" device: \"", device,
+          R"(" attr { key: "T" value { type: DT_FLOAT } } }
+          node { name: "out" input: "y" )",
+          transfer("_Send", "T", "y:0"), "} }")),
+      &registered));
+  const auto key = [&](const char* tensor) {
+    return StrCat(RendezvousKeyPrefix(device, 1, device, tensor), "0:0");
+  };
+  const auto run = [&](const std::string& rest,
+                       pb::RunGraphResponse* response) {
+    auto request = Parsed<pb::RunGraphRequest>(rest);
+    request.set_graph_handle(registered.graph_handle());
+    request.set_step_id(1);
+    return Call(paths::kRunGraph, request, response);
+  };
+  const std::string feed =
+      StrCat("send { name: \"", key("x:0"),
+             "\" tensor { dtype: DT_FLOAT float_val: 3 } }");
+  const std::string fetch = StrCat("recv_key: \"", key("y:0"), "\"");
+  pb::RunGraphResponse response;
+  SLUICE_ASSERT_OK(run(feed + fetch, &response));
+  ASSERT_EQ(response.recv_size(), 1);
+  EXPECT_EQ(response.recv(0).name(), key("y:0"));
+
+  EXPECT_THAT(run(fetch, &response),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("x:0")));
+  EXPECT_THAT(run(feed + StrCat("recv_key: \"", key("z:0"), "\""), &response),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("z:0")));
+  EXPECT_THAT(run(feed + "recv_key: \"no key\"", &response),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("no key")));
+  EXPECT_FALSE(run(StrCat("send { name: \"", key("x:0"),
+                          "\" tensor { dtype: DT_STRING } }") +
+                       fetch,
+                   &response)
+                   .ok());
+  EXPECT_FALSE(run(feed + "is_partial: true", &response).ok());
+  // The step's error may also stand in the answer.
+  SLUICE_ASSERT_OK(
+      run(fetch + " store_errors_in_response_body: true", &response));
+  EXPECT_EQ(response.status_code(), pb::error::INVALID_ARGUMENT);
+}
+
+TEST_F(ServicesTest, RecvTensorChecksItsKey) {
+  const auto recv = [&](const std::string& key) {
+    pb::RecvTensorRequest request;
+    request.set_step_id(3);
+    request.set_rendezvous_key(key);
+    return Call<pb::RecvTensorResponse>(paths::kRecvTensor, request);
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(recv("")));
+  EXPECT_TRUE(absl::IsInvalidArgument(recv("a;b;c;d;e")));
+  EXPECT_THAT(recv(StrCat(RendezvousKeyPrefix(TaskUnderTest::kDevice, 1,
+                                              TaskUnderTest::kDevice, "e"),
+                          "0:0")),
+              StatusIs(StatusCode::kAborted,
+                       HasSubstr("different device incarnation")));
+}
+
+TEST_F(ServicesTest, AWorkerSessionCannotBeOpenedTwice) {
+  const auto request =
+      Parsed<pb::CreateWorkerSessionRequest>(R"(session_handle: "s")");
+  SLUICE_EXPECT_OK(Call<pb::CreateWorkerSessionResponse>(
+      paths::kCreateWorkerSession, request));
+  EXPECT_TRUE(absl::IsAlreadyExists(Call<pb::CreateWorkerSessionResponse>(
+      paths::kCreateWorkerSession, request)));
+}
+
+}  // namespace
+}  // namespace sluice
