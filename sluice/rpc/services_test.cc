@@ -193,8 +193,8 @@ TEST_P(BadGraphs, AreErrorsOfCreateAndExtend) {
   EXPECT_THAT(Open(bad.graph), StatusIs(bad.code, HasSubstr(bad.text)));
   EXPECT_EQ(task_.master().num_sessions(), 0);
   SLUICE_ASSERT_OK(Open(R"(node { name: "fine" op: "NoOp" })"));
-  auto extend = Parsed<pb::ExtendSessionRequest>(
-      StrCat("current_graph_version: 1 graph_def {", bad.graph, "}"));
+  auto extend =
+      Parsed<pb::ExtendSessionRequest>(StrCat("graph_def {", bad.graph, "}"));
   extend.set_session_handle(handle_);
   EXPECT_THAT(Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend),
               StatusIs(bad.code, HasSubstr(bad.text)));
@@ -306,8 +306,8 @@ TEST_F(ServicesTest, AnExtensionOfAnotherVersionIsAborted) {
   extend.set_session_handle(handle_);
   EXPECT_THAT(Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend),
               StatusIs(StatusCode::kAborted,
-                       "Current version is 1 but caller expected 7."));
-  extend.set_current_graph_version(1);
+                       "Current version is 0 but caller expected 7."));
+  extend.set_current_graph_version(0);
   extend.mutable_graph_def()->mutable_node(0)->set_name("a");
   EXPECT_THAT(Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend),
               StatusIs(StatusCode::kInvalidArgument,

@@ -11,7 +11,7 @@
 #include "sluice/master/master.h"
 #include "sluice/proto/cluster.pb.h"
 #include "sluice/rpc/services.h"
-#include "sluice/rpc/testing/fake_call.h"
+#include "sluice/rpc/testing/local_call.h"
 #include "sluice/worker/worker.h"
 
 namespace sluice {
@@ -48,9 +48,9 @@ class TaskUnderTest {
   MemoryFileSystem& files() { return files_; }
   const CallHandler& handler() const { return handler_; }
 
-  std::shared_ptr<FakeCall> Start(const std::string& path,
-                                  std::string_view bytes) {
-    auto call = std::make_shared<FakeCall>(path, bytes);
+  std::shared_ptr<LocalCall> Start(const std::string& path,
+                                   std::string_view bytes) {
+    auto call = std::make_shared<LocalCall>(path, bytes);
     handler_(call);
     return call;
   }
@@ -58,7 +58,7 @@ class TaskUnderTest {
   absl::Status Call(const char* path,
                     const google::protobuf::MessageLite& request,
                     google::protobuf::MessageLite* response) {
-    auto call = std::make_shared<FakeCall>(path, request);
+    auto call = std::make_shared<LocalCall>(path, request);
     handler_(call);
     if (!call->WaitFor(std::chrono::seconds(60))) {
       return DeadlineExceeded(path, " was not answered");

@@ -16,13 +16,13 @@
 namespace sluice {
 
 // Thread-safe.
-class FakeCall : public ServerCall {
+class LocalCall : public ServerCall {
  public:
-  FakeCall(std::string path, std::string_view bytes) : path_(std::move(path)) {
+  LocalCall(std::string path, std::string_view bytes) : path_(std::move(path)) {
     grpc::Slice slice(bytes.data(), bytes.size());
     request_ = grpc::ByteBuffer(&slice, 1);
   }
-  FakeCall(std::string path, const google::protobuf::MessageLite& request)
+  LocalCall(std::string path, const google::protobuf::MessageLite& request)
       : path_(std::move(path)), request_(ToByteBuffer(request)) {}
 
   const std::string& path() const override { return path_; }

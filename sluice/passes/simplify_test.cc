@@ -1,0 +1,123 @@
+#include "sluice/passes/simplify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sluice/graph/scope.h"
+#include "sluice/kernel/testing/op_test.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kDevice[] = "/job:a/replica:0/task:0/device:CPU:0";
+
+class SimplifyTest : public testing::Test {
+ protected:
+  Output Placeholder() {
+    return scope_.Add("Placeholder", {}, {{"dtype", DType::kFloat}});
+  }
+  // Something that must stay: nobody may remove it, or what it needs.
+  Node* Keep(Output value) {
+    return scope_.AddNode("_Send", {value},
+                          {{"tensor_name", std::string("t")},
+                           {"send_device", std::string(kDevice)},
+                           {"send_device_incarnation", int64_t{1}},
+                           {"recv_device", std::string(kDevice)},
+                           {"client_terminated", true}});
+  }
+  // The op types that are left, sorted.
+  std::vector<std::string> Left(const SimplifyOptions& options = {}) {
+    EXPECT_TRUE(scope_.ok()) << scope_.status();
+    for (int id = 0; id < graph_->num_nodes(); ++id) {
+      graph_->node(id)->set_assigned_device(kDevice);
+    }
+    graph_ = Simplify(std::move(graph_), options);
+    std::vector<std::string> types;
+    for (int id = 0; id < graph_->num_nodes(); ++id) {
+      types.push_back(graph_->node(id)->type());
+    }
+    std::ranges::sort(types);
+    return types;
+  }
+  const Node& Find(const std::string& type) {
+    for (int id = 0; id < graph_->num_nodes(); ++id) {
+      if (graph_->node(id)->type() == type) return *graph_->node(id);
+    }
+    ADD_FAILURE() << "no " << type;
+    return *graph_->node(0);
+  }
+
+  std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
+  Scope scope_{*graph_};
+};
+
+using testing::ElementsAre;
+
+TEST_F(SimplifyTest, ComputesWhatDoesNotDependOnTheStep) {
+  const Output sum =
+      scope_.Add("AddV2", {scope_.Scalar(2.0f), scope_.Scalar(3.0f)});
+  Keep(scope_.Add("Mul", {sum, Placeholder()}));
+  EXPECT_THAT(Left(), ElementsAre("Const", "Mul", "Placeholder", "_Send"));
+  EXPECT_EQ(Find("Const").attr<Tensor>("value").scalar<float>(), 5.0f);
+}
+
+TEST_F(SimplifyTest, KeepsOneOfNodesThatDoTheSame) {
+  const Output x = Placeholder();
+  Keep(scope_.Add("Mul", {scope_.Add("Neg", {x}), scope_.Add("Neg", {x})}));
+  EXPECT_THAT(Left(), ElementsAre("Mul", "Neg", "Placeholder", "_Send"));
+}
+
+TEST_F(SimplifyTest, LeavesWhatItIsToldToLeave) {
+  const Output x = scope_.Scalar(2.0f);
+  Keep(scope_.Add("Mul", {scope_.Add("Neg", {x}), scope_.Add("Neg", {x})}));
+  SimplifyOptions options;
+  options.fold_constants = false;
+  options.merge_common = false;
+  EXPECT_THAT(Left(options),
+              ElementsAre("Const", "Mul", "Neg", "Neg", "_Send"));
+}
+
+TEST_F(SimplifyTest, DoesNotMergeNodesThatDiffer) {
+  const Output x = Placeholder();
+  Node* first = scope_.AddNode("NoOp", {});
+  const Output a = scope_.Add("Neg", {x});
+  const Output b = scope_.Control({first}).Add("Neg", {x});
+  const Output c = scope_.Add("Square", {x});
+  Keep(scope_.Add("AddV2", {scope_.Add("AddV2", {a, b}), c}));
+  EXPECT_THAT(Left(), ElementsAre("AddV2", "AddV2", "Neg", "Neg", "NoOp",
+                                  "Placeholder", "Square", "_Send"));
+}
+
+TEST_F(SimplifyTest, DoesNotTouchStateOrRandomness) {
+  const auto random = [&] {
+    return scope_.Add("RandomUniform", {scope_.Ints({2})},
+                      {{"dtype", DType::kFloat}});
+  };
+  Keep(scope_.Add("AddV2", {random(), random()}));
+  const Output v =
+      scope_.Add("VariableV2", {},
+                 {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
+  Keep(scope_.Add("Identity", {v}));
+  Keep(scope_.Add("Identity", {v}));
+  const std::vector<std::string> left = Left();
+  EXPECT_EQ(std::ranges::count(left, "RandomUniform"), 2);
+  EXPECT_EQ(std::ranges::count(left, "Identity"), 2);
+}
+
+TEST_F(SimplifyTest, DoesNotFoldIntoSomethingHuge) {
+  const Output big =
+      scope_.Add("Fill", {scope_.Ints({1 << 20, 16}), scope_.Scalar(1.0f)});
+  Keep(big);
+  EXPECT_THAT(Left(), testing::Contains("Fill"));
+}
+
+TEST_F(SimplifyTest, AnErrorOfAConstantIsLeftToTheStep) {
+  const Output zero = scope_.Scalar<int32_t>(0);
+  Keep(scope_.Add("FloorDiv", {zero, zero}));
+  EXPECT_THAT(Left(), testing::Contains("FloorDiv"));
+}
+
+}  // namespace
+}  // namespace sluice
