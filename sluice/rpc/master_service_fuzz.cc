@@ -10,11 +10,18 @@
 namespace sluice {
 namespace {
 
-constexpr const char* kMethods[] = {
-    paths::kCreateSession,   paths::kExtendSession, paths::kRunStep,
-    paths::kCloseSession,    paths::kListDevices,   paths::kReset,
-    paths::kPartialRunSetup, paths::kMakeCallable,  paths::kRunCallable,
-    paths::kReleaseCallable,
+// Inputs name them by their place.
+const FuzzedMethod kMethods[] = {
+    {paths::kCreateSession, &pb::CreateSessionRequest::default_instance()},
+    {paths::kExtendSession, &pb::ExtendSessionRequest::default_instance()},
+    {paths::kRunStep, &pb::RunStepRequest::default_instance()},
+    {paths::kCloseSession, &pb::CloseSessionRequest::default_instance()},
+    {paths::kListDevices, &pb::ListDevicesRequest::default_instance()},
+    {paths::kReset, &pb::ResetRequest::default_instance()},
+    {paths::kPartialRunSetup, &pb::PartialRunSetupRequest::default_instance()},
+    {paths::kMakeCallable, &pb::MakeCallableRequest::default_instance()},
+    {paths::kRunCallable, &pb::RunCallableRequest::default_instance()},
+    {paths::kReleaseCallable, &pb::ReleaseCallableRequest::default_instance()},
 };
 
 // A feed, a variable, a queue to wait at, and a sum.
@@ -78,11 +85,17 @@ void RunOneInput(const std::string& method, const std::string& input) {
 }  // namespace
 }  // namespace sluice
 
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max_size, unsigned seed) {
+  return sluice::MutateInput(sluice::kMethods, data, size, max_size, seed);
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   sluice::SilenceLogs();
   if (size == 0) return 0;
-  const std::string bytes(reinterpret_cast<const char*>(data + 1), size - 1);
-  sluice::RunOneInput(sluice::kMethods[data[0] % std::size(sluice::kMethods)],
-                      bytes);
+  const auto& method = sluice::kMethods[data[0] % std::size(sluice::kMethods)];
+  sluice::RunOneInput(
+      method.path,
+      std::string(reinterpret_cast<const char*>(data + 1), size - 1));
   return 0;
 }

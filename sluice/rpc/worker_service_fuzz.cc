@@ -9,20 +9,23 @@
 namespace sluice {
 namespace {
 
-constexpr const char* kMethods[] = {
-    paths::kGetStatus,
-    paths::kCreateWorkerSession,
-    paths::kDeleteWorkerSession,
-    paths::kRegisterGraph,
-    paths::kDeregisterGraph,
-    paths::kRunGraph,
-    paths::kCleanupGraph,
-    paths::kCleanupAll,
-    paths::kRecvTensor,
-    paths::kLogging,
-    paths::kTracing,
-    paths::kMarkRecvFinished,
-    paths::kGetStepSequence,
+// Inputs name them by their place.
+const FuzzedMethod kMethods[] = {
+    {paths::kGetStatus, &pb::GetStatusRequest::default_instance()},
+    {paths::kCreateWorkerSession,
+     &pb::CreateWorkerSessionRequest::default_instance()},
+    {paths::kDeleteWorkerSession,
+     &pb::DeleteWorkerSessionRequest::default_instance()},
+    {paths::kRegisterGraph, &pb::RegisterGraphRequest::default_instance()},
+    {paths::kDeregisterGraph, &pb::DeregisterGraphRequest::default_instance()},
+    {paths::kRunGraph, &pb::RunGraphRequest::default_instance()},
+    {paths::kCleanupGraph, &pb::CleanupGraphRequest::default_instance()},
+    {paths::kCleanupAll, &pb::CleanupAllRequest::default_instance()},
+    {paths::kRecvTensor, &pb::RecvTensorRequest::default_instance()},
+    {paths::kLogging, &pb::LoggingRequest::default_instance()},
+    {paths::kTracing, &pb::TracingRequest::default_instance()},
+    {paths::kMarkRecvFinished,
+     &pb::MarkRecvFinishedRequest::default_instance()},
 };
 
 // A client's tensor comes in, is doubled, and leaves.
@@ -89,11 +92,17 @@ void RunOneInput(const std::string& method, const std::string& bytes) {
 }  // namespace
 }  // namespace sluice
 
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max_size, unsigned seed) {
+  return sluice::MutateInput(sluice::kMethods, data, size, max_size, seed);
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   sluice::SilenceLogs();
   if (size == 0) return 0;
-  const std::string bytes(reinterpret_cast<const char*>(data + 1), size - 1);
-  sluice::RunOneInput(sluice::kMethods[data[0] % std::size(sluice::kMethods)],
-                      bytes);
+  const auto& method = sluice::kMethods[data[0] % std::size(sluice::kMethods)];
+  sluice::RunOneInput(
+      method.path,
+      std::string(reinterpret_cast<const char*>(data + 1), size - 1));
   return 0;
 }
