@@ -368,7 +368,8 @@ TEST(Import, DropsNewerAttributesThatHoldTheirDefault) {
         "key: 'incompatible_shape_error' value { b: true }",
         "key: 'Tk' value { type: DT_INT32 }", "key: 'l' value { list { } }",
         "key: 'exponential_avg_factor' value { f: 1 }",
-        "key: 'metadata' value { s: 'anything' }"}) {
+        "key: 'metadata' value { s: 'anything' }",
+        "key: 'validate_shape' value { b: true }"}) {
     EXPECT_EQ(import(harmless), "OK") << harmless;
   }
   EXPECT_EQ(import("key: 'zzz' value { i: 1 }"),

@@ -51,8 +51,11 @@ bool IsZero(const AttrValue& value) {
 }  // namespace
 
 bool IsHarmlessNewerAttr(std::string_view name, const AttrValue& value) {
-  // Names for profiles and listings; any value will do.
-  if (name == "metadata" || name == "debug_name") return true;
+  // Names for profiles and listings, and a check that the sender's own shape
+  // inference has made; any value will do.
+  if (name == "metadata" || name == "debug_name" || name == "validate_shape") {
+    return true;
+  }
   return IsZero(value) || std::ranges::any_of(Defaults(), [&](const auto& d) {
            return d.first == name && d.second == value;
          });
