@@ -135,6 +135,32 @@ TEST_F(ClusterTest, AnErrorEndsPartsThatWaitForSomethingElse) {
   }
 }
 
+TEST_F(ClusterTest, CloseEndsARemoteStepThatWaits) {
+  Graph graph;
+  Scope scope(graph);
+  const Scope ps = scope.Device("/job:ps/task:0");
+  const AttrMap queue = {
+      {"component_types", std::vector<DType>{DType::kFloat}},
+      {"shapes", std::vector<PartialShape>{PartialShape::Scalar()}}};
+  const AttrMap types = {
+      {"component_types", std::vector<DType>{DType::kFloat}}};
+  const Output begun = ps.Add("FIFOQueueV2", {}, queue);
+  Node* tell = ps.AddNode("QueueEnqueueV2", {begun, ps.Scalar(1.0f)});
+  const Output told = ps.Add("QueueDequeueV2", {begun}, types);
+  const Output taken =
+      ps.Add("QueueDequeueV2", {ps.Add("FIFOQueueV2", {}, queue)}, types);
+  graph.AddControlEdge(tell, taken.node);
+  ASSERT_TRUE(scope.ok()) << scope.status();
+  auto session = Open(Remote(*worker0_), graph);
+  absl::Status status;
+  std::thread waits([&] { status = session->Run({}, {taken}, {}, nullptr); });
+  SLUICE_EXPECT_OK(session->Run({}, {told}, {}, nullptr));
+  SLUICE_EXPECT_OK(session->Close());
+  waits.join();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled,
+                               HasSubstr("Session::Close")));
+}
+
 TEST_F(ClusterTest, ARestartedTaskIsNoticed) {
   Graph graph;
   Counter counter(graph);
