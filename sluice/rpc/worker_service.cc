@@ -34,6 +34,7 @@ void Answer(const CallPtr& call, const absl::Status& status,
 // A graph registered by a master elsewhere, with the keys of its client edges.
 struct ServedGraph {
   std::shared_ptr<RegisteredGraph> graph;
+  std::shared_ptr<const Graph> definition;
   std::string session;
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
@@ -159,6 +160,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     Worker::ListClientEdges(*graph, &served->feeds, &served->fetches);
     request.feeds = served->feeds;
     request.fetches = served->fetches;
+    served->definition = graph;
     request.graph = std::move(graph);
     worker_->RegisterGraph(
         std::move(request),
@@ -198,6 +200,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     Cancellation cancellation;
     StepStatsCollector stats;
     bool traced = false;
+    bool wants_graph = false;
     bool errors_in_body = false;
     std::vector<Tensor> feeds;
     std::vector<Tensor> fetches;
@@ -266,6 +269,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     run->call = call;
     run->errors_in_body = request.store_errors_in_response_body();
     run->traced = request.exec_opts().record_timeline();
+    run->wants_graph = request.exec_opts().record_partition_graphs();
     if (absl::Status status = Prepare(&request, run.get()); !status.ok()) {
       Finish(*run, status);
       return;
@@ -357,6 +361,12 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         recv->set_name(key);
         TensorToProto(run.fetches[at], recv->mutable_tensor());
       }
+    }
+    if (run.wants_graph && run.graph != nullptr) {
+      ExportOptions options;
+      options.assigned_devices = true;
+      ExportGraphDef(*run.graph->definition, options,
+                     response.add_partition_graph());
     }
     if (run.traced) {
       StepStatsToProto(run.stats.Take(), response.mutable_step_stats());

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_format.h"
 #include "sluice/base/status.h"
+#include "sluice/proto/collective.pb.h"
 #include "sluice/proto/master.pb.h"
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
@@ -398,6 +399,7 @@ class WorkerReplay {
           << got.status_error_message();
       EXPECT_EQ(got.has_step_stats(), want.has_step_stats());
       EXPECT_EQ(got.recv_size(), want.recv_size());
+      EXPECT_EQ(got.partition_graph_size(), want.partition_graph_size());
     } else if (method == "RecvTensor") {
       const auto got = Parse<pb::RecvTensorResponse>(answer);
       const auto want = Parse<pb::RecvTensorResponse>(call.response);
@@ -444,6 +446,47 @@ TEST(Replay, AWorkerAnswersMastersAsRecorded) {
     WorkerReplay(*channel).Replay(recording);
     SLUICE_EXPECT_OK(ps->Stop());
   }
+}
+
+// ---- What no recording has ----
+
+TEST(Services, SayWhyAMethodIsNotServed) {
+  auto server =
+      *Server::Create(ClusterSpec{{"local", {"localhost:0"}}}, "local", 0);
+  auto channel = *RpcChannel::Create(
+      server->target().substr(std::string("grpc://").size()));
+  const std::pair<std::string, std::string> cases[] = {
+      {"/tensorflow.WorkerService/RecvBuf", "no collective operations"},
+      {"/tensorflow.eager.EagerService/Enqueue", "runs graphs"},
+      {"/tensorflow.MasterService/Dance", "no such method"}};
+  for (const auto& [path, reason] : cases) {
+    auto answer = Send(*channel, path, "");
+    answer->finished.Wait();
+    EXPECT_THAT(answer->status, StatusIs(absl::StatusCode::kUnimplemented,
+                                         testing::HasSubstr(reason)));
+  }
+  SLUICE_EXPECT_OK(server->Stop());
+}
+
+TEST(Services, GiveAGraphTheSameSequenceOfSteps) {
+  auto server =
+      *Server::Create(ClusterSpec{{"local", {"localhost:0"}}}, "local", 0);
+  auto channel = *RpcChannel::Create(
+      server->target().substr(std::string("grpc://").size()));
+  pb::GetStepSequenceRequest request;
+  for (int64_t key : {5, 6, 5}) request.add_graph_key(key);
+  auto answer =
+      Send(*channel, paths::kGetStepSequence, request.SerializeAsString());
+  answer->finished.Wait();
+  SLUICE_ASSERT_OK(answer->status);
+  const auto got = Parse<pb::GetStepSequenceResponse>(*answer);
+  ASSERT_EQ(got.step_sequence_size(), 3);
+  EXPECT_EQ(got.step_sequence(0).graph_key(), 5);
+  EXPECT_EQ(got.step_sequence(0).next_step_id(),
+            got.step_sequence(2).next_step_id());
+  EXPECT_NE(got.step_sequence(0).next_step_id(),
+            got.step_sequence(1).next_step_id());
+  SLUICE_EXPECT_OK(server->Stop());
 }
 
 }  // namespace
