@@ -46,8 +46,8 @@ def raises(kind, call):
 
 
 def run_checks(checks, *arguments):
-  """Runs each check in a graph of its own, prints one line for each, and ends
-  the process with 1 if one failed."""
+  """Runs each check in a graph of its own, prints one line for each and `end`
+  after the last, and ends the process with 1 if one failed."""
   failed = 0
   only = os.environ.get('SLUICE_INTEROP_ONLY', '').split(',')
   for check in checks:
@@ -65,4 +65,5 @@ def run_checks(checks, *arguments):
       traceback.print_exc(file=sys.stdout)
     faulthandler.cancel_dump_traceback_later()
     sys.stdout.flush()
+  print('end')
   sys.exit(1 if failed else 0)
