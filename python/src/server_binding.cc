@@ -6,6 +6,7 @@
 
 #include "sluice/base/status.h"
 #include "sluice/proto/server.pb.h"
+#include "sluice/rpc/client_call.h"
 #include "sluice/server/server.h"
 #include "src/status.h"
 
@@ -45,6 +46,8 @@ void Join(Server& server) {
 }  // namespace
 
 void BindServer(py::module_& m) {
+  m.def("rpcs_started", &RpcsStarted,
+        "How many calls to other tasks this process has begun.");
   const auto without_gil = [](absl::Status (Server::*method)()) {
     return [method](Server& server) {
       absl::Status status;
