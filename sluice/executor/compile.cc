@@ -114,7 +114,7 @@ class ProgramCompiler {
         info.kind = NodeKind::kForwardAlias;
       } else {
         SLUICE_ASSIGN_OR_RETURN(info.kernel, kernels(*node));
-        if (IsOneOf(type, {"_Recv", "_HostRecv"})) {
+        if (IsOneOf(type, {"_Recv", "_HostRecv", "_SluiceRecvGroup"})) {
           info.kind = NodeKind::kRecv;
         } else if (info.kernel->AsAsync() != nullptr) {
           info.kind = NodeKind::kAsync;

@@ -46,6 +46,51 @@ std::string RendezvousKeyPrefix(std::string_view src_device,
                 dst_device, ";", edge, ";");
 }
 
+namespace {
+
+// Parcels that arrive one by one, given away together.
+struct Gathering {
+  Mutex mu;
+  std::vector<Parcel> parcels SLUICE_GUARDED_BY(mu);
+  absl::Status status SLUICE_GUARDED_BY(mu);
+  size_t left SLUICE_GUARDED_BY(mu);
+  Rendezvous::GroupDone done;
+
+  Gathering(size_t count, Rendezvous::GroupDone d)
+      : parcels(count), left(count), done(std::move(d)) {}
+
+  void Put(size_t at, absl::StatusOr<Parcel> parcel) {
+    absl::StatusOr<std::vector<Parcel>> result;
+    {
+      MutexLock lock(mu);
+      if (parcel.ok()) {
+        parcels[at] = *std::move(parcel);
+      } else if (status.ok()) {
+        status = parcel.status();
+      }
+      if (--left > 0) return;
+      if (status.ok()) {
+        result = std::move(parcels);
+      } else {
+        result = status;
+      }
+    }
+    done(std::move(result));
+  }
+};
+
+}  // namespace
+
+void Rendezvous::RecvGroupAsync(std::span<const std::string> keys,
+                                GroupDone done) {
+  auto gathering = std::make_shared<Gathering>(keys.size(), std::move(done));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    RecvAsync(keys[i], [gathering, i](absl::StatusOr<Parcel> parcel) {
+      gathering->Put(i, std::move(parcel));
+    });
+  }
+}
+
 struct LocalRendezvous::State {
   // Either values that nobody took yet or receivers that wait; never both.
   struct Entry {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -43,12 +45,18 @@ struct Parcel {
 class Rendezvous {
  public:
   using RecvDone = absl::AnyInvocable<void(absl::StatusOr<Parcel>)>;
+  using GroupDone =
+      absl::AnyInvocable<void(absl::StatusOr<std::vector<Parcel>>)>;
 
   virtual ~Rendezvous() = default;
   virtual absl::Status Send(std::string_view key, Parcel parcel) = 0;
   // `done` is called exactly once: at once if the value is there, from Send, or
   // from Abort.
   virtual void RecvAsync(std::string_view key, RecvDone done) = 0;
+  // All of `keys`, which share a source device, in their order. `done` is
+  // called exactly once. At least one key; they need not outlive the call.
+  virtual void RecvGroupAsync(std::span<const std::string> keys,
+                              GroupDone done);
   // Every waiting and every later call gets `status`. The first abort counts.
   virtual void Abort(absl::Status status) = 0;
 };

@@ -145,6 +145,7 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
   step =
       Simplify(std::move(step), {options.fold_constants, options.merge_common});
   SLUICE_RETURN_IF_ERROR(AddControlLoops(*step));
+  SLUICE_RETURN_IF_ERROR(SpreadConstants(*step));
   PartitionOptions partition;
   partition.part_of = [](std::string_view device) {
     return std::string(TaskOf(device));
@@ -157,6 +158,9 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
     return NotFound("Device ", name, " is not found.");
   };
   partition.suffix = "_S";
+  partition.group_transfers = std::ranges::all_of(
+      tasks,
+      [](const ConnectedTask& task) { return task.worker->TakesGroups(); });
   return Partition(*step, partition);
 }
 

@@ -6,6 +6,7 @@
 #include "sluice/base/status.h"
 #include "sluice/passes/control_loops.h"
 #include "sluice/passes/step_graph.h"
+#include "sluice/passes/transfer_groups.h"
 
 namespace sluice {
 namespace {
@@ -21,6 +22,7 @@ class Partitioner {
       ConnectAllInside();
       return std::move(parts_);
     }
+    if (options_.group_transfers) SLUICE_RETURN_IF_ERROR(MakeGroups());
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       SLUICE_RETURN_IF_ERROR(ConnectInputs(*graph_.node(id)));
     }
@@ -81,8 +83,8 @@ class Partitioner {
         part.Connect({copies_[input.node->id()], input.index}, copy, i);
         continue;
       }
-      SLUICE_ASSIGN_OR_RETURN(Node * recv, Transfer(node, input));
-      part.Connect(recv->output(0), copy, i);
+      SLUICE_ASSIGN_OR_RETURN(Output received, Receive(node, input));
+      part.Connect(received, copy, i);
     }
     for (const Node* control : node.control_inputs()) {
       if (part_[control->id()] == part_[id]) {
@@ -99,20 +101,64 @@ class Partitioner {
     return StrCat(base, "/", options_.suffix, next_name_++);
   }
 
-  // The receive, in the part of `dst`, of a value from another part.
-  absl::StatusOr<Node*> Transfer(const Node& dst, Output input) {
-    const int to = part_[dst.id()];
-    const bool ref = IsRef(TypeOf(input));
-    const Key key{input.node->id(), input.index, to};
-    if (!ref) {
-      if (auto it = recvs_.find(key); it != recvs_.end()) return it->second;
+  absl::Status MakeGroups() {
+    SLUICE_ASSIGN_OR_RETURN(std::vector<TransferGroup> groups,
+                            GroupTransfers(graph_, part_));
+    for (const TransferGroup& group : groups) {
+      SLUICE_RETURN_IF_ERROR(MakeGroup(group));
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeGroup(const TransferGroup& group) {
+    AttrList names, types;
+    std::string src, dst;
+    int64_t incarnation = 0;
+    for (const Transfer& transfer : group) {
+      const Node& node = *transfer.value.node;
+      SLUICE_ASSIGN_OR_RETURN(
+          const AttrMap attrs,
+          MakeSend({copies_[node.id()], transfer.value.index}, node,
+                   transfer.device));
+      names.strings.push_back(*attrs.Find<std::string>("tensor_name"));
+      types.types.push_back(BaseType(TypeOf(transfer.value)));
+      src = node.assigned_device();
+      dst = transfer.device;
+      incarnation = *attrs.Find<int64_t>("send_device_incarnation");
+    }
+    const int to = group[0].to;
+    SLUICE_ASSIGN_OR_RETURN(
+        Node * recv,
+        parts_[to].graph->AddNode({NewName(group[0].value.node->name()),
+                                   "_SluiceRecvGroup",
+                                   {},
+                                   {},
+                                   {{"tensor_types", types},
+                                    {"tensor_names", names},
+                                    {"send_device", src},
+                                    {"send_device_incarnation", incarnation},
+                                    {"recv_device", dst}},
+                                   ""}));
+    recv->set_assigned_device(dst);
+    for (size_t i = 0; i < group.size(); ++i) {
+      const Output value = group[i].value;
+      recvs_[{value.node->id(), value.index, to}] =
+          recv->output(static_cast<int>(i));
+    }
+    return absl::OkStatus();
+  }
+
+  // A value from another part, in the part of `dst`.
+  absl::StatusOr<Output> Receive(const Node& dst, Output input) {
+    const int to = part_[dst.id()];
+    const Key key{input.node->id(), input.index, to};
+    if (auto it = recvs_.find(key); it != recvs_.end()) return it->second;
     SLUICE_ASSIGN_OR_RETURN(
         Node * recv,
         MakePair({copies_[input.node->id()], input.index}, *input.node, dst));
-    if (!ref) {
-      recvs_[key] = recv;
-      return recv;
+    if (!IsRef(TypeOf(input))) {
+      recvs_[key] = recv->output(0);
+      return recv->output(0);
     }
     // A variable is read as late as it would be without the cut: when the
     // node's other inputs are there.
@@ -121,13 +167,13 @@ class Partitioner {
         parts_[to].graph->AddControlEdge(copies_[other.node->id()], recv);
       }
     }
-    return recv;
+    return recv->output(0);
   }
 
   // A control edge travels as an empty constant.
   absl::StatusOr<Node*> ControlTransfer(const Node& dst, const Node& src) {
     const Key key{src.id(), -1, part_[dst.id()]};
-    if (auto it = recvs_.find(key); it != recvs_.end()) return it->second;
+    if (auto it = recvs_.find(key); it != recvs_.end()) return it->second.node;
     Graph& from = *parts_[part_[src.id()]].graph;
     SLUICE_ASSIGN_OR_RETURN(
         Node * token,
@@ -146,23 +192,31 @@ class Partitioner {
         to.AddNode(
             {NewName(src.name()), "Identity", {recv->output(0)}, {}, {}, ""}));
     signal->set_assigned_device(dst.assigned_device());
-    recvs_[key] = signal;
+    recvs_[key] = signal->output(0);
     return signal;
+  }
+
+  // The sending end of a transfer; returns the attributes of both ends.
+  absl::StatusOr<AttrMap> MakeSend(Output value, const Node& src,
+                                   const std::string& device) {
+    SLUICE_ASSIGN_OR_RETURN(uint64_t incarnation,
+                            options_.incarnation(src.assigned_device()));
+    AttrMap attrs =
+        TransferAttrs(StrCat("edge_", next_edge_++, "_", src.name()),
+                      src.assigned_device(), incarnation, device, false);
+    SLUICE_ASSIGN_OR_RETURN(
+        Node * send,
+        parts_[part_[src.id()]].graph->AddNode(
+            {NewName(src.name()), "_Send", {value}, {}, attrs, ""}));
+    send->set_assigned_device(src.assigned_device());
+    return attrs;
   }
 
   absl::StatusOr<Node*> MakePair(Output value, const Node& src,
                                  const Node& dst) {
-    SLUICE_ASSIGN_OR_RETURN(uint64_t incarnation,
-                            options_.incarnation(src.assigned_device()));
-    AttrMap attrs = TransferAttrs(
-        StrCat("edge_", next_edge_++, "_", src.name()), src.assigned_device(),
-        incarnation, dst.assigned_device(), false);
-    Graph& from = *parts_[part_[src.id()]].graph;
+    SLUICE_ASSIGN_OR_RETURN(AttrMap attrs,
+                            MakeSend(value, src, dst.assigned_device()));
     Graph& to = *parts_[part_[dst.id()]].graph;
-    SLUICE_ASSIGN_OR_RETURN(
-        Node * send,
-        from.AddNode({NewName(src.name()), "_Send", {value}, {}, attrs, ""}));
-    send->set_assigned_device(src.assigned_device());
     attrs.Set("tensor_type", BaseType(TypeOf(value)));
     SLUICE_ASSIGN_OR_RETURN(
         Node * recv,
@@ -186,12 +240,42 @@ class Partitioner {
   std::vector<Part> parts_;
   std::vector<int> part_;      // By node id.
   std::vector<Node*> copies_;  // By node id.
-  absl::flat_hash_map<Key, Node*> recvs_;
+  absl::flat_hash_map<Key, Output> recvs_;
   int next_name_ = 0;
   int next_edge_ = 0;
 };
 
 }  // namespace
+
+absl::Status SpreadConstants(Graph& graph) {
+  constexpr int64_t kMaxElements = 256;
+  const int num_nodes = graph.num_nodes();
+  for (int id = 0; id < num_nodes; ++id) {
+    Node* node = graph.node(id);
+    if (node->type() != "Const" || !node->control_inputs().empty()) continue;
+    if (node->attr<Tensor>("value").size() > kMaxElements) continue;
+    std::map<std::string, Node*> copies;
+    const std::vector<OutEdge> edges(node->out_edges().begin(),
+                                     node->out_edges().end());
+    for (const OutEdge& edge : edges) {
+      const std::string& device = edge.dst->assigned_device();
+      // What a client fetches comes from the device it was placed on.
+      if (edge.src_output < 0 || device == node->assigned_device() ||
+          edge.dst->type() == "_Send") {
+        continue;
+      }
+      Node*& copy = copies[device];
+      if (copy == nullptr) {
+        copy = graph.CopyNode(*node, StrCat(node->name(), "/_C",
+                                            static_cast<int>(copies.size())));
+        copy->set_assigned_device(device);
+      }
+      SLUICE_RETURN_IF_ERROR(
+          graph.SetInput(edge.dst, edge.dst_input, copy->output(0)));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<Part>> Partition(const Graph& graph,
                                             const PartitionOptions& options) {

@@ -21,7 +21,14 @@ struct PartitionOptions {
   std::function<absl::StatusOr<uint64_t>(std::string_view device)> incarnation;
   // Distinguishes node names made by the master ("_S") and workers ("_G").
   std::string suffix;
+  // Receive values together where that keeps nobody waiting
+  // (transfer_groups.h).
+  bool group_transfers = false;
 };
+
+// Gives small constants to every device that takes them, so that they need not
+// travel. The graph must be placed.
+absl::Status SpreadConstants(Graph& graph);
 
 struct Part {
   std::string name;

@@ -1,6 +1,7 @@
 #include "sluice/rpc/remote_worker.h"
 
 #include "sluice/base/logging.h"
+#include "sluice/base/mutex.h"
 #include "sluice/base/random.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/graph_def.h"
@@ -9,6 +10,7 @@
 #include "sluice/rpc/client_call.h"
 #include "sluice/rpc/config.h"
 #include "sluice/rpc/paths.h"
+#include "sluice/tensor/codec.h"
 
 namespace sluice {
 namespace {
@@ -18,6 +20,8 @@ constexpr auto kProbeTimeout = std::chrono::seconds(2);
 constexpr auto kProbePause = std::chrono::milliseconds(300);
 // Calls that only tidy up must not keep anybody waiting for a dead peer.
 constexpr auto kTidyTimeout = std::chrono::seconds(10);
+// How long the end of a step may wait to be told together with others.
+constexpr auto kTidyPause = std::chrono::milliseconds(20);
 
 class RemoteWorker;
 
@@ -98,6 +102,7 @@ class RemoteWorker : public PeerWorker,
     proto.set_store_errors_in_response_body(true);
     proto.set_request_id(static_cast<int64_t>(RandomId()));
     proto.mutable_exec_opts()->set_record_timeline(request.stats != nullptr);
+    for (int64_t step : TakeFinished()) proto.add_sluice_finished_step(step);
     RpcChannel::Options options;
     options.cancellation = request.cancellation;
     channel_->Call(
@@ -119,13 +124,28 @@ class RemoteWorker : public PeerWorker,
         });
   }
 
+  // Peers of ours hear of it with the next RunGraph, or a little later.
   void CleanupGraph(int64_t step_id, Done done) override {
-    pb::CleanupGraphRequest request;
-    request.set_step_id(step_id);
-    RpcChannel::Options options;
-    options.deadline = std::chrono::steady_clock::now() + kTidyTimeout;
-    Call<pb::CleanupGraphResponse>(paths::kCleanupGraph, request, options,
-                                   std::move(done));
+    if (!TakesGroups()) {
+      pb::CleanupGraphRequest request;
+      request.set_step_id(step_id);
+      RpcChannel::Options options;
+      options.deadline = std::chrono::steady_clock::now() + kTidyTimeout;
+      Call<pb::CleanupGraphResponse>(paths::kCleanupGraph, request, options,
+                                     std::move(done));
+      return;
+    }
+    bool wake = false;
+    {
+      MutexLock lock(mu_);
+      finished_.push_back(step_id);
+      std::swap(wake, timer_off_);
+    }
+    if (wake) {
+      CallLater(kTidyPause,
+                [self = shared_from_this()] { self->TellFinished(); });
+    }
+    done(absl::OkStatus());
   }
 
   void CleanupAll(std::vector<std::string> containers, Done done) override {
@@ -133,6 +153,34 @@ class RemoteWorker : public PeerWorker,
     for (std::string& c : containers) request.add_container(std::move(c));
     Call<pb::CleanupAllResponse>(paths::kCleanupAll, request, {},
                                  std::move(done));
+  }
+
+  bool TakesGroups() const override { return takes_groups_.load(); }
+
+  void RecvTensors(int64_t step_id, std::span<const std::string> keys,
+                   Cancellation* cancellation,
+                   Rendezvous::GroupDone done) override {
+    pb::RecvTensorRequest request;
+    request.set_step_id(step_id);
+    request.set_rendezvous_key(keys[0]);
+    for (const std::string& key : keys.subspan(1)) {
+      request.add_sluice_more_key(key);
+    }
+    request.set_request_id(static_cast<int64_t>(RandomId()));
+    RpcChannel::Options options;
+    options.cancellation = cancellation;
+    channel_->Call(paths::kRecvTensor, ToByteBuffer(request), options,
+                   [self = shared_from_this(), done = std::move(done)](
+                       absl::Status status, grpc::ByteBuffer buffer) mutable {
+                     pb::RecvTensorResponse response;
+                     status =
+                         self->Parse(std::move(status), &buffer, &response);
+                     if (!status.ok()) {
+                       done(status);
+                     } else {
+                       done(ParcelsFromProto(std::move(response)));
+                     }
+                   });
   }
 
   void RecvTensor(int64_t step_id, const std::string& key,
@@ -260,6 +308,7 @@ class RemoteWorker : public PeerWorker,
         devices.push_back(*std::move(device));
       }
     }
+    takes_groups_.store(response.sluice_groups());
     if (response.has_sluice_cluster()) {
       SLUICE_RETURN_IF_ERROR(CheckCluster(response.sluice_cluster()));
     }
@@ -293,6 +342,48 @@ class RemoteWorker : public PeerWorker,
                    });
   }
 
+  static absl::StatusOr<std::vector<Parcel>> ParcelsFromProto(
+      pb::RecvTensorResponse response) {
+    std::vector<Parcel> parcels;
+    const auto add = [&](pb::RecvTensorResponse* one) -> absl::Status {
+      Parcel& parcel = parcels.emplace_back();
+      parcel.dead = one->is_dead();
+      if (parcel.dead) return absl::OkStatus();
+      SLUICE_ASSIGN_OR_RETURN(
+          parcel.tensor, TensorFromProto(std::move(*one->mutable_tensor())));
+      return absl::OkStatus();
+    };
+    SLUICE_RETURN_IF_ERROR(add(&response));
+    for (pb::RecvTensorResponse& more : *response.mutable_sluice_more()) {
+      SLUICE_RETURN_IF_ERROR(add(&more));
+    }
+    return parcels;
+  }
+
+  std::vector<int64_t> TakeFinished() {
+    MutexLock lock(mu_);
+    return std::exchange(finished_, {});
+  }
+
+  // For the steps that no RunGraph has told of since.
+  void TellFinished() {
+    pb::CleanupGraphRequest request;
+    {
+      MutexLock lock(mu_);
+      timer_off_ = true;
+      if (finished_.empty()) return;
+      request.set_step_id(finished_[0]);
+      request.mutable_sluice_more_step_id()->Assign(finished_.begin() + 1,
+                                                    finished_.end());
+      finished_.clear();
+    }
+    RpcChannel::Options options;
+    options.deadline = std::chrono::steady_clock::now() + kTidyTimeout;
+    // A peer that is gone has nothing left to tidy.
+    Call<pb::CleanupGraphResponse>(paths::kCleanupGraph, request, options,
+                                   [](absl::Status) {});
+  }
+
   void Acknowledge(int64_t request_id) {
     pb::MarkRecvFinishedRequest request;
     request.set_request_id(request_id);
@@ -303,6 +394,11 @@ class RemoteWorker : public PeerWorker,
   const std::string task_;
   const std::shared_ptr<RpcChannel> channel_;
   const TaskAddress asker_;
+  std::atomic<bool> takes_groups_{false};
+  Mutex mu_;
+  // Steps that are over, which the peer was not told yet.
+  std::vector<int64_t> finished_ SLUICE_GUARDED_BY(mu_);
+  bool timer_off_ SLUICE_GUARDED_BY(mu_) = true;
 };
 
 // A step's table that fetches what other tasks produce.
@@ -332,6 +428,22 @@ class RemoteRendezvous : public Rendezvous,
                          absl::StatusOr<Parcel> parcel) mutable {
                        done(std::move(parcel));
                      });
+  }
+
+  void RecvGroupAsync(std::span<const std::string> keys,
+                      GroupDone done) override {
+    const std::string_view key = keys[0];
+    std::shared_ptr<PeerWorker> peer =
+        cluster_->FindPeer(TaskOf(key.substr(0, key.find(';'))));
+    if (peer == nullptr) {
+      local_->RecvGroupAsync(keys, std::move(done));
+      return;
+    }
+    peer->RecvTensors(step_id_, keys, &calls_,
+                      [self = shared_from_this(), done = std::move(done)](
+                          absl::StatusOr<std::vector<Parcel>> parcels) mutable {
+                        done(std::move(parcels));
+                      });
   }
 
   void Abort(absl::Status status) override {

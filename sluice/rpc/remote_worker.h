@@ -17,6 +17,10 @@ class PeerWorker : public WorkerInterface {
   virtual void RecvTensor(int64_t step_id, const std::string& key,
                           Cancellation* cancellation,
                           Rendezvous::RecvDone done) = 0;
+  // Several in one answer; only if it TakesGroups.
+  virtual void RecvTensors(int64_t step_id, std::span<const std::string> keys,
+                           Cancellation* cancellation,
+                           Rendezvous::GroupDone done) = 0;
 };
 
 // A task and where it listens ("host:port").

@@ -102,6 +102,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       DeviceToProto(device, response.add_device_attributes());
     }
     *response.mutable_sluice_cluster() = cluster_;
+    response.set_sluice_groups(true);
     call->Reply(ToByteBuffer(response));
   }
 
@@ -265,6 +266,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void RunGraph(CallPtr call) {
     pb::RunGraphRequest request;
     if (!Parse(call, &request)) return;
+    for (int64_t step : request.sluice_finished_step()) Forget(step);
     auto run = std::make_shared<Running>();
     run->call = call;
     run->errors_in_body = request.store_errors_in_response_body();
@@ -377,13 +379,18 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void CleanupGraph(CallPtr call) {
     pb::CleanupGraphRequest request;
     if (!Parse(call, &request)) return;
+    for (int64_t step : request.sluice_more_step_id()) Forget(step);
+    Forget(request.step_id());
+    Answer(call, absl::OkStatus(), pb::CleanupGraphResponse());
+  }
+
+  // The step is over on every task.
+  void Forget(int64_t step_id) {
     {
       MutexLock lock(mu_);
-      partial_steps_.erase(request.step_id());
+      partial_steps_.erase(step_id);
     }
-    worker_->CleanupGraph(request.step_id(), [call](absl::Status status) {
-      Answer(call, status, pb::CleanupGraphResponse());
-    });
+    worker_->CleanupGraph(step_id, [](absl::Status) {});
   }
 
   void CleanupAll(CallPtr call) {
@@ -422,6 +429,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
                   request.ShortDebugString()));
       return;
     }
+    if (request.sluice_more_key_size() > 0) {
+      RecvGroup(std::move(call), request);
+      return;
+    }
     const int64_t start = RealClock().WallMicros();
     worker_->RecvTensor(
         request.step_id(), request.rendezvous_key(),
@@ -431,6 +442,31 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
             return;
           }
           call->Reply(EncodeRecvTensor(parcel->tensor, parcel->dead, start));
+        });
+  }
+
+  void RecvGroup(CallPtr call, const pb::RecvTensorRequest& request) {
+    std::vector<std::string> keys = {request.rendezvous_key()};
+    keys.insert(keys.end(), request.sluice_more_key().begin(),
+                request.sluice_more_key().end());
+    worker_->RecvTensors(
+        request.step_id(), keys,
+        [call](absl::StatusOr<std::vector<Parcel>> parcels) {
+          if (!parcels.ok()) {
+            call->Fail(parcels.status());
+            return;
+          }
+          pb::RecvTensorResponse response;
+          for (size_t i = 0; i < parcels->size(); ++i) {
+            pb::RecvTensorResponse* one =
+                i == 0 ? &response : response.add_sluice_more();
+            const Parcel& parcel = (*parcels)[i];
+            one->set_is_dead(parcel.dead);
+            if (!parcel.dead) {
+              TensorToProto(parcel.tensor, one->mutable_tensor());
+            }
+          }
+          call->Reply(ToByteBuffer(response));
         });
   }
 

@@ -9,6 +9,7 @@
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/master/master.h"
+#include "sluice/rpc/client_call.h"
 #include "sluice/server/testing/cluster_test.h"
 #include "sluice/session/session.h"
 
@@ -224,6 +225,37 @@ TEST_F(ClusterTest, AServerServesOnWhenItsHandleIsDropped) {
   std::vector<Tensor> out;
   SLUICE_ASSERT_OK(session->Run({}, {c}, {}, &out));
   SLUICE_EXPECT_OK(watch.lock()->Stop());
+}
+
+TEST_F(ClusterTest, SmallTensorsOfAPeerComeInOneCall) {
+  Graph graph;
+  Scope scope(graph);
+  const Scope ps = scope.Device("/job:ps/task:0");
+  std::vector<Node*> init;
+  std::vector<Output> values;
+  for (int i = 0; i < 8; ++i) {
+    const Output v =
+        ps.Add("VariableV2", {},
+               {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}});
+    init.push_back(ps.AddNode("Assign", {v, ps.Scalar<float>(i)}));
+    values.push_back(ps.Add("Identity", {v}));
+  }
+  const Output sum = scope.Device("/job:worker/task:0").Add("AddN", values);
+  SessionConfig config;
+  config.target = worker0_->target();
+  auto session = *Session::Create(config, graph);
+  SLUICE_ASSERT_OK(session->Run({}, {}, init, nullptr));
+  std::vector<Tensor> out;
+  SLUICE_ASSERT_OK(session->Run({}, {sum}, {}, &out));
+  constexpr int kSteps = 20;
+  const int64_t before = RpcsStarted();
+  for (int i = 0; i < kSteps; ++i) {
+    SLUICE_ASSERT_OK(session->Run({}, {sum}, {}, &out));
+    EXPECT_EQ(out[0].scalar<float>(), 28.0f);
+  }
+  // One to run the ps's part, one for the tensors; and, at times, one that says
+  // which steps are over.
+  EXPECT_LE(RpcsStarted() - before, 3 * kSteps);
 }
 
 TEST_F(ClusterTest, ASessionSkipsTheNetworkToASuccessorOnTheSamePort) {

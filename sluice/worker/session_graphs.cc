@@ -80,7 +80,7 @@ namespace {
 bool IsTransfer(const Node& node) {
   const std::string& type = node.type();
   return type == "_Send" || type == "_Recv" || type == "_HostSend" ||
-         type == "_HostRecv";
+         type == "_HostRecv" || type == "_SluiceRecvGroup";
 }
 
 }  // namespace

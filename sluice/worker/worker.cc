@@ -47,6 +47,10 @@ struct Worker::State {
   absl::flat_hash_set<int64_t> finished SLUICE_GUARDED_BY(mu);
   std::deque<int64_t> finished_order SLUICE_GUARDED_BY(mu);
 
+  // Whether a peer may ask for this tensor now.
+  absl::Status CheckTransfer(int64_t step_id, const std::string& key) const
+      SLUICE_EXCLUDES(mu);
+
   std::shared_ptr<StepTensors> FindOrMakeStep(int64_t id) SLUICE_EXCLUDES(mu) {
     MutexLock lock(mu);
     auto [it, added] = steps.try_emplace(id);
@@ -302,48 +306,60 @@ void Worker::CleanupAll(std::vector<std::string> containers, Done done) {
   done(absl::OkStatus());
 }
 
-void Worker::RecvTensor(int64_t step_id, const std::string& key,
-                        Rendezvous::RecvDone done) {
-  absl::StatusOr<RendezvousKey> parsed = RendezvousKey::Parse(key);
-  if (!parsed.ok()) {
-    done(parsed.status());
-    return;
-  }
-  Device* device = FindDevice(parsed->src_text);
-  if (device == nullptr) {
+absl::Status Worker::State::CheckTransfer(int64_t step_id,
+                                          const std::string& key) const {
+  SLUICE_ASSIGN_OR_RETURN(const RendezvousKey parsed,
+                          RendezvousKey::Parse(key));
+  const Device* device = nullptr;
+  for (const auto& candidate : devices) {
+    const DeviceName& name = candidate->parsed_name();
+    if (candidate->name() == parsed.src_text) {
+      device = candidate.get();
+      break;
+    }
     // Under a cluster given by the session the task has another name.
-    for (const auto& candidate : state_->devices) {
-      if (candidate->parsed_name().type == parsed->src.type &&
-          candidate->parsed_name().id == parsed->src.id) {
-        device = candidate.get();
-      }
+    if (name.type == parsed.src.type && name.id == parsed.src.id) {
+      device = candidate.get();
     }
   }
   if (device == nullptr) {
-    done(InvalidArgument("Invalid rendezvous key (src): ", key, " @ ",
-                         state_->task.ToString()));
-    return;
+    return InvalidArgument("Invalid rendezvous key (src): ", key, " @ ",
+                           task.ToString());
   }
-  if (device->incarnation() != parsed->src_incarnation) {
-    done(Aborted("RecvTensor expects a different device incarnation: ",
-                 parsed->src_incarnation, " vs. ", device->incarnation(),
-                 ". Your worker job (\"", state_->task.ToString(),
-                 "\") was probably restarted. Check your worker job for the "
-                 "reason why it was restarted."));
-    return;
+  if (device->incarnation() != parsed.src_incarnation) {
+    return Aborted("RecvTensor expects a different device incarnation: ",
+                   parsed.src_incarnation, " vs. ", device->incarnation(),
+                   ". Your worker job (\"", task.ToString(),
+                   "\") was probably restarted. Check your worker job for the "
+                   "reason why it was restarted.");
   }
-  {
-    MutexLock lock(state_->mu);
-    if (state_->finished.contains(step_id))
-      parsed = Aborted("Step ", step_id, " is over");
-  }
-  if (!parsed.ok()) {
-    done(parsed.status());
+  MutexLock lock(mu);
+  if (finished.contains(step_id)) return Aborted("Step ", step_id, " is over");
+  return absl::OkStatus();
+}
+
+void Worker::RecvTensor(int64_t step_id, const std::string& key,
+                        Rendezvous::RecvDone done) {
+  if (absl::Status status = state_->CheckTransfer(step_id, key); !status.ok()) {
+    done(status);
     return;
   }
   // Keeps the table alive until the value is there.
   std::shared_ptr<StepTensors> step = state_->FindOrMakeStep(step_id);
   step->local->RecvAsync(key, std::move(done));
+}
+
+void Worker::RecvTensors(int64_t step_id, std::span<const std::string> keys,
+                         Rendezvous::GroupDone done) {
+  for (const std::string& key : keys) {
+    if (absl::Status status = state_->CheckTransfer(step_id, key);
+        !status.ok()) {
+      done(status);
+      return;
+    }
+  }
+  std::shared_ptr<StepTensors> step = state_->FindOrMakeStep(step_id);
+  step->local->RecvGroupAsync(keys, std::move(done));
 }
 
 void Worker::AbortStep(int64_t step_id, const absl::Status& status) {

@@ -44,10 +44,14 @@ class Worker : public WorkerInterface,
   void CleanupGraph(int64_t step_id, Done done) override;
   std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id) override;
   void CleanupAll(std::vector<std::string> containers, Done done) override;
+  bool TakesGroups() const override { return true; }
 
   // A peer asks for a tensor of a step. It may come before the step's RunGraph.
   void RecvTensor(int64_t step_id, const std::string& key,
                   Rendezvous::RecvDone done);
+  // The same for several at once; at least one.
+  void RecvTensors(int64_t step_id, std::span<const std::string> keys,
+                   Rendezvous::GroupDone done);
   // Ends every step's transfers; for a task that stops.
   void Shutdown();
   // Ends what others of a cancelled step wait for here.

@@ -80,6 +80,9 @@ class WorkerInterface {
   }
   // Drops the resources of these containers (all empty: the default one).
   virtual void CleanupAll(std::vector<std::string> containers, Done done) = 0;
+  // Whether its graphs may have `_SluiceRecvGroup` nodes; known after
+  // GetStatus.
+  virtual bool TakesGroups() const = 0;
 };
 
 // Finds the workers of a cluster. Thread-safe.

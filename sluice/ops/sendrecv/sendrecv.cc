@@ -16,6 +16,9 @@ namespace sluice {
 namespace {
 namespace sendrecv {
 
+// The frame and iteration outside of all loops.
+constexpr std::string_view kRoot = "0:0";
+
 // The key of a node's edge. Outside of loops it is always the same, so a step
 // builds no strings.
 class EdgeKey {
@@ -37,7 +40,6 @@ class EdgeKey {
   }
 
  private:
-  static constexpr std::string_view kRoot = "0:0";
   const std::string prefix_;
   const std::string root_;
 };
@@ -102,34 +104,34 @@ class WaitEntry {
   WaitTable::Token token_ = 0;
 };
 
-absl::Status Deliver(KernelContext& ctx, absl::StatusOr<Parcel> parcel) {
+absl::Status Deliver(KernelContext& ctx, int i, absl::StatusOr<Parcel> parcel) {
   if (!parcel.ok()) return parcel.status();
   if (parcel->dead) {
-    ctx.set_output_dead(0);
+    ctx.set_output_dead(i);
     return absl::OkStatus();
   }
   // It may come from another process.
-  const DType expected = ctx.node().output_type(0);
+  const DType expected = ctx.node().output_type(i);
   if (parcel->tensor.dtype() != expected) {
     return Internal("Received a tensor of type ",
-                    DTypeName(parcel->tensor.dtype()), " for ",
-                    ctx.node().attr<std::string>("tensor_name"),
-                    ", which is declared as ", DTypeName(expected));
+                    DTypeName(parcel->tensor.dtype()), " for output ", i,
+                    " of ", ctx.node().name(), ", which is declared as ",
+                    DTypeName(expected));
   }
-  ctx.set_output(0, std::move(parcel->tensor));
+  ctx.set_output(i, std::move(parcel->tensor));
   return absl::OkStatus();
 }
 
 // The transfer itself in a trace, as TensorFlow writes it.
-NodeStats TransferStats(const Node& recv, const Tensor& tensor,
-                        int64_t start_micros, int64_t end_micros) {
+NodeStats TransferStats(const Node& recv, std::string_view name,
+                        const Tensor& tensor, int64_t start_micros,
+                        int64_t end_micros) {
   const auto bytes = static_cast<int64_t>(tensor.bytes());
   const int64_t micros = std::max<int64_t>(1, end_micros - start_micros);
   NodeStats stats;
   stats.node = "RecvTensor";
-  stats.label = StrCat("[", bytes, "B] [", bytes * 8 / micros, "Mb/s] ",
-                       recv.attr<std::string>("tensor_name"), " from ",
-                       recv.attr<std::string>("send_device"), " to ",
+  stats.label = StrCat("[", bytes, "B] [", bytes * 8 / micros, "Mb/s] ", name,
+                       " from ", recv.attr<std::string>("send_device"), " to ",
                        recv.attr<std::string>("recv_device"));
   stats.scheduled_nanos = stats.start_nanos = start_micros * 1000;
   stats.end_nanos = end_micros * 1000;
@@ -163,17 +165,19 @@ class RecvKernel : public AsyncKernel {
     const bool traced = from_elsewhere_ && ctx.step().stats != nullptr;
     const int64_t start = traced ? clock->WallMicros() : 0;
     key_.With(ctx, [&](std::string_view key) {
-      rendezvous->RecvAsync(key, [&ctx, wait, traced, start,
-                                  done = std::move(done)](
-                                     absl::StatusOr<Parcel> parcel) mutable {
-        wait->End();
-        if (traced && parcel.ok()) {
-          ctx.step().stats->Add(ctx.device().name(),
-                                TransferStats(ctx.node(), parcel->tensor, start,
-                                              ctx.step().clock->WallMicros()));
-        }
-        done(Deliver(ctx, std::move(parcel)));
-      });
+      rendezvous->RecvAsync(
+          key, [&ctx, wait, traced, start,
+                done = std::move(done)](absl::StatusOr<Parcel> parcel) mutable {
+            wait->End();
+            if (traced && parcel.ok()) {
+              ctx.step().stats->Add(
+                  ctx.device().name(),
+                  TransferStats(
+                      ctx.node(), ctx.node().attr<std::string>("tensor_name"),
+                      parcel->tensor, start, ctx.step().clock->WallMicros()));
+            }
+            done(Deliver(ctx, 0, std::move(parcel)));
+          });
     });
     wait->Begin(*text, step_id, clock);
   }
@@ -182,6 +186,82 @@ class RecvKernel : public AsyncKernel {
   const EdgeKey key_;
   const std::shared_ptr<const WaitText> text_;
   const bool from_elsewhere_;
+};
+
+// Several values of one source device, in one message if they come from another
+// task (passes/transfer_groups.h). Never inside of a loop.
+class RecvGroupKernel : public AsyncKernel {
+ public:
+  static absl::StatusOr<std::unique_ptr<Kernel>> Create(
+      const KernelConstruction& node) {
+    const AttrList names = node.attr<AttrList>("tensor_names");
+    if (static_cast<int>(names.strings.size()) != node.node().num_outputs() ||
+        names.strings.empty()) {
+      return InvalidArgument(node.node().name(), " has ", names.strings.size(),
+                             " tensor_names for ", node.node().num_outputs(),
+                             " outputs");
+    }
+    return std::make_unique<RecvGroupKernel>(node, names.strings);
+  }
+  RecvGroupKernel(const KernelConstruction& node,
+                  const std::vector<std::string>& names)
+      : text_(std::make_shared<WaitText>()) {
+    const std::string src = node.attr<std::string>("send_device");
+    const std::string dst = node.attr<std::string>("recv_device");
+    const auto incarnation =
+        static_cast<uint64_t>(node.attr<int64_t>("send_device_incarnation"));
+    text_->what = "tensors";
+    for (const std::string& name : names) {
+      keys_.push_back(
+          StrCat(RendezvousKeyPrefix(src, incarnation, dst, name), kRoot));
+      text_->what += StrCat(" ", name);
+    }
+    text_->what += StrCat(" from ", src);
+    text_->where = StrCat(node.node().name(), " on ", node.device().name());
+  }
+
+  void Start(KernelContext& ctx, Done done) override {
+    Rendezvous* rendezvous = ctx.step().rendezvous;
+    if (rendezvous == nullptr) return done(NoRendezvous(ctx));
+    const std::shared_ptr<const WaitText> text = text_;
+    const int64_t step_id = ctx.step().id;
+    Clock* clock = ctx.step().clock;
+    auto wait = std::make_shared<WaitEntry>();
+    const int64_t start = ctx.step().stats ? clock->WallMicros() : 0;
+    rendezvous->RecvGroupAsync(
+        keys_, [&ctx, wait, start, done = std::move(done)](
+                   absl::StatusOr<std::vector<Parcel>> parcels) mutable {
+          wait->End();
+          done(DeliverAll(ctx, start, std::move(parcels)));
+        });
+    wait->Begin(*text, step_id, clock);
+  }
+
+ private:
+  static absl::Status DeliverAll(KernelContext& ctx, int64_t start,
+                                 absl::StatusOr<std::vector<Parcel>> parcels) {
+    if (!parcels.ok()) return parcels.status();
+    if (static_cast<int>(parcels->size()) != ctx.num_outputs()) {
+      return Internal("Received ", parcels->size(), " tensors for ",
+                      ctx.num_outputs());
+    }
+    if (ctx.step().stats != nullptr) {
+      const AttrList names = ctx.node().attr<AttrList>("tensor_names");
+      const int64_t end = ctx.step().clock->WallMicros();
+      for (size_t i = 0; i < parcels->size(); ++i) {
+        ctx.step().stats->Add(ctx.device().name(),
+                              TransferStats(ctx.node(), names.strings[i],
+                                            (*parcels)[i].tensor, start, end));
+      }
+    }
+    for (int i = 0; i < ctx.num_outputs(); ++i) {
+      SLUICE_RETURN_IF_ERROR(Deliver(ctx, i, std::move((*parcels)[i])));
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> keys_;
+  const std::shared_ptr<WaitText> text_;
 };
 
 // The executor moves the values of _Arg and _Retval itself.
@@ -222,6 +302,17 @@ SLUICE_SEND_OP(_Send);
 SLUICE_SEND_OP(_HostSend);
 SLUICE_RECV_OP(_Recv);
 SLUICE_RECV_OP(_HostRecv);
+
+SLUICE_OP(_SluiceRecvGroup)
+    .Output("tensors: tensor_types")
+    .Attr("tensor_types: list(type)")
+    .Attr("tensor_names: list(string)")
+    .Attr("send_device: string")
+    .Attr("send_device_incarnation: int")
+    .Attr("recv_device: string")
+    .Stateful()
+    .Shape(shapes::Unknown);
+SLUICE_KERNEL(_SluiceRecvGroup, kCpu).Class<sendrecv::RecvGroupKernel>();
 
 #undef SLUICE_SEND_OP
 #undef SLUICE_RECV_OP

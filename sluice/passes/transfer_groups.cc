@@ -1,0 +1,122 @@
+#include "sluice/passes/transfer_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "sluice/base/status.h"
+#include "sluice/graph/frames.h"
+
+namespace sluice {
+namespace {
+
+// Larger tensors travel alone, without being copied on their way.
+constexpr int64_t kMaxMemberBytes = 64 << 10;
+constexpr int64_t kMaxGroupBytes = 1 << 20;
+
+// Whether a node may wait for another step. Ops with state other than variables
+// and random numbers are taken for such.
+bool MayWait(const Node& node) {
+  static constexpr std::string_view kPrompt[] = {
+      "_Recv",          "Variable",
+      "VarHandleOp",    "VarIsInit",
+      "ReadVariableOp", "Assign",
+      "ResourceApply",  "ResourceSparseApply",
+      "ResourceGather", "ResourceScatter",
+      "Random",         "Truncated"};
+  for (std::string_view prefix : kPrompt) {
+    if (std::string_view(node.type()).starts_with(prefix)) return false;
+  }
+  if (node.op().def.stateful) return true;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const DType type = node.input_type(i);
+    // What a queue or a table is known by.
+    if (type == DType::kResource || type == RefType(DType::kString))
+      return true;
+  }
+  return false;
+}
+
+int64_t BytesOf(Output value) {
+  const int64_t size = ElementSize(BaseType(TypeOf(value)));
+  const int64_t elements = ShapeOf(value).NumElements();
+  return size == 0 || elements < 0 ? -1 : size * elements;
+}
+
+class Grouper {
+ public:
+  Grouper(const Graph& graph, const std::vector<int>& part)
+      : part_(part),
+        borders_(graph.num_nodes(), 0),
+        waits_(graph.num_nodes(), false) {}
+
+  absl::StatusOr<std::vector<TransferGroup>> Run(const Graph& graph) {
+    SLUICE_ASSIGN_OR_RETURN(const LoopFrames frames, FindFrames(graph));
+    if (frames.frames.size() > 1) return std::vector<TransferGroup>();
+    for (const Node* node : frames.order) Visit(*node);
+    for (const Node* node : frames.order) Collect(*node);
+    std::vector<TransferGroup> groups;
+    for (auto& [where, group] : groups_) {
+      if (group.members.size() > 1) groups.push_back(std::move(group.members));
+    }
+    return groups;
+  }
+
+ private:
+  // Source and destination device, borders crossed before, and which of those.
+  using Where = std::tuple<std::string, std::string, int, int>;
+  struct Group {
+    TransferGroup members;
+    int64_t bytes = 0;
+  };
+
+  void Visit(const Node& node) {
+    const int id = node.id();
+    waits_[id] = MayWait(node);
+    const auto after = [&](const Node& before) {
+      const int crossed = part_[before.id()] == part_[id] ? 0 : 1;
+      borders_[id] = std::max(borders_[id], borders_[before.id()] + crossed);
+      if (waits_[before.id()]) waits_[id] = true;
+    };
+    for (const Output& input : node.inputs()) after(*input.node);
+    for (const Node* control : node.control_inputs()) after(*control);
+  }
+
+  void Collect(const Node& node) {
+    for (const Output& input : node.inputs()) {
+      const Node& src = *input.node;
+      const int to = part_[node.id()];
+      // A variable is read when the other inputs of its reader are there.
+      const bool late = IsRef(TypeOf(input)) && node.num_inputs() > 1;
+      if (part_[src.id()] == to || waits_[src.id()] || late) continue;
+      const int64_t bytes = BytesOf(input);
+      if (bytes < 0 || bytes > kMaxMemberBytes) continue;
+      if (!seen_.emplace(src.id(), input.index, to).second) continue;
+      int which = 0;
+      Group* group;
+      do {
+        group = &groups_[{src.assigned_device(), node.assigned_device(),
+                          borders_[src.id()], which++}];
+      } while (group->bytes + bytes > kMaxGroupBytes);
+      group->members.push_back({input, to, node.assigned_device()});
+      group->bytes += bytes;
+    }
+  }
+
+  const std::vector<int>& part_;
+  std::vector<int> borders_;  // By node id.
+  std::vector<bool> waits_;   // By node id: it or something before it may.
+  std::set<std::tuple<int, int, int>> seen_;
+  std::map<Where, Group> groups_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<TransferGroup>> GroupTransfers(
+    const Graph& graph, const std::vector<int>& part) {
+  return Grouper(graph, part).Run(graph);
+}
+
+}  // namespace sluice
