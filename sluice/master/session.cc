@@ -158,9 +158,12 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
     return NotFound("Device ", name, " is not found.");
   };
   partition.suffix = "_S";
-  partition.group_transfers = std::ranges::all_of(
-      tasks,
-      [](const ConnectedTask& task) { return task.worker->TakesGroups(); });
+  // Feeds of a partial run come when they come, so nothing waits for another.
+  partition.group_transfers =
+      !signature.partial &&
+      std::ranges::all_of(tasks, [](const ConnectedTask& task) {
+        return task.worker->TakesGroups();
+      });
   return Partition(*step, partition);
 }
 

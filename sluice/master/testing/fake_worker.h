@@ -63,6 +63,7 @@ class FakeWorker : public WorkerInterface {
     cleaned = containers;
     done(clean_status);
   }
+  bool TakesGroups() const override { return true; }
 
   struct RunningStep {
     Cancellation* cancellation;
