@@ -181,6 +181,10 @@ absl::StatusOr<double> Check::Run(std::string_view op,
     SLUICE_ASSIGN_OR_RETURN(Output input, AddInput(value));
     all.push_back(input);
     if (value.dtype() != DType::kDouble) continue;
+    if (options_.inputs >= 0 &&
+        static_cast<int>(xs.size()) >= options_.inputs) {
+      continue;
+    }
     xs.push_back(input);
     points.push_back(value);
   }
@@ -189,6 +193,7 @@ absl::StatusOr<double> Check::Run(std::string_view op,
   std::vector<Grad> grad_ys;
   for (int i = 0; i < node->num_outputs(); ++i) {
     if (node->output_type(i) != DType::kDouble) continue;
+    if (options_.outputs >= 0 && i >= options_.outputs) continue;
     ys_.push_back(node->output(i));
     SLUICE_ASSIGN_OR_RETURN(Tensor y, evaluator_.Evaluate(node->output(i)));
     weights_.push_back(Weights(y.shape()));

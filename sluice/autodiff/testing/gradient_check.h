@@ -36,6 +36,10 @@ struct GradientCheckOptions {
   // Whether the graph knows the shapes of the inputs and the values of those
   // that are no floats. Gradients often build other nodes if it does not.
   bool static_shapes = true;
+  // How many of the first outputs count, and of the first double inputs are
+  // varied; -1: all.
+  int outputs = -1;
+  int inputs = -1;
 };
 
 // The largest difference between the gradient that AddGradients builds for one

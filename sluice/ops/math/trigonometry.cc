@@ -1,6 +1,7 @@
 // Sin, Cos, Tan and their inverses.
 
 #include "sluice/graph/shape_inference.h"
+#include "sluice/ops/math/broadcast_gradient.h"
 #include "sluice/ops/math/elementwise.h"
 #include "sluice/ops/math/python_math.h"
 
@@ -68,7 +69,12 @@ Grads Atan2Grad(Scope& scope, const Node& op, std::span<const Output> dy) {
       python::TrueDiv(after, dy[0], python::Add(after, x_square, y_square));
   const Output y_grad = python::Mul(after, x, scaled);
   const Output negative = after.Add("Neg", {y});
-  return std::vector<Grad>{y_grad, python::Mul(after, negative, scaled)};
+  const Output x_grad = python::Mul(after, negative, scaled);
+  if (SameStaticShape(y, x, dy[0])) return std::vector<Grad>{y_grad, x_grad};
+  // TensorFlow leaves this out, and refuses operands that were broadcast.
+  const BroadcastSides sides = MakeBroadcastSides(scope, y, x);
+  return std::vector<Grad>{SumToSide(scope, y_grad, sides.x),
+                           SumToSide(scope, x_grad, sides.y)};
 }
 
 }  // namespace trigonometry
