@@ -5,9 +5,11 @@
 
 #include "sluice/base/status.h"
 #include "sluice/graph/control_flow.h"
+#include "sluice/graph/control_flow_def.h"
 #include "sluice/graph/functions.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/graph/shape_inference.h"
+#include "sluice/graph/while_loop.h"
 #include "sluice/proto/graph.pb.h"
 #include "sluice/proto/op_def.pb.h"
 #include "src/attr_convert.h"
@@ -121,6 +123,43 @@ DeviceName DeviceFromTuple(const py::tuple& parts) {
 
 BuildContext& Current(PyGraph& graph) { return graph.graph.build().current(); }
 
+// `condition` and `body` get and give lists of (node, index).
+py::tuple BuildWhile(PyGraph& graph, const std::vector<int>& variables,
+                     const py::list& invariants, const py::object& condition,
+                     const py::object& body, int parallel_iterations,
+                     bool back_prop, bool swap_memory,
+                     const std::vector<int>& maximum_iterations) {
+  const auto call = [&graph](const py::object& function) -> LoopFunction {
+    return [&graph, &function](const Scope&, const std::vector<Output>& values)
+               -> absl::StatusOr<std::vector<Output>> {
+      py::list keys;
+      for (const Output& v : values) {
+        keys.append(py::make_tuple(v.node->id(), v.index));
+      }
+      return OutputsOf(graph, function(keys).cast<std::vector<int>>());
+    };
+  };
+  WhileLoop loop;
+  loop.variables = OutputsOf(graph, variables);
+  for (const py::handle& shape : invariants) {
+    loop.shape_invariants.push_back(ShapeFromPython(shape));
+  }
+  loop.options.parallel_iterations = parallel_iterations;
+  loop.options.back_prop = back_prop;
+  loop.options.swap_memory = swap_memory;
+  const std::vector<Output> maximum = OutputsOf(graph, maximum_iterations);
+  if (!maximum.empty()) loop.options.maximum_iterations = maximum[0];
+  loop.condition = call(condition);
+  loop.body = call(body);
+  const WhileResult result = Check(While(Scope::Detached(graph.graph), loop));
+  py::list exits;
+  for (const Output& exit : result.values) {
+    exits.append(py::make_tuple(exit.node->id(), exit.index));
+  }
+  return py::make_tuple(
+      std::static_pointer_cast<ControlFlowContext>(result.context), exits);
+}
+
 void BindScopes(py::class_<PyGraph>& graph) {
   graph
       .def(
@@ -216,6 +255,9 @@ void BindScopes(py::class_<PyGraph>& graph) {
                  Check(cond->AddResult(OutputOf(g, node, index), Current(g)));
              return std::make_pair(inside.node->id(), inside.index);
            })
+      .def("while_loop", BuildWhile)
+      .def("control_flow_context",
+           [](PyGraph& g) { return Current(g).control_flow; })
       .def("exit_control_flow",
            [](PyGraph& g) {
              if (Current(g).control_flow)
@@ -286,6 +328,14 @@ void BindNodes(py::class_<PyGraph>& graph) {
              const AttrValue* value = NodeOf(g, id)->FindAttr(name);
              if (value == nullptr) throw py::key_error(name);
              return AttrToPython(*value);
+           })
+      .def("node_fetchable",
+           [](PyGraph& g, int id) {
+             // Only the results of an outermost loop or cond are.
+             const Node* node = NodeOf(g, id);
+             const ControlFlowContext* flow = node->control_flow().get();
+             return flow == nullptr ||
+                    (flow->outer() == nullptr && IsExit(*node));
            })
       .def("node_has_attr",
            [](PyGraph& g, int id, const std::string& name) {
@@ -384,7 +434,31 @@ py::dict ImportBytes(
 
 }  // namespace
 
+void BindContexts(py::module_& m) {
+  py::class_<ControlFlowContext, std::shared_ptr<ControlFlowContext>>(
+      m, "ControlFlowContext")
+      .def_property_readonly("name", &ControlFlowContext::name)
+      .def_property_readonly("outer",
+                             [](ControlFlowContext& c) { return c.outer(); })
+      .def("to_bytes", [](const ControlFlowContext& c) {
+        pb::ControlFlowContextDef def;
+        ControlFlowToProto(c, &def);
+        return py::bytes(def.SerializeAsString());
+      });
+  m.def("import_control_flow",
+        [](PyGraph& g, const py::bytes& bytes, const std::string& scope) {
+          pb::ControlFlowContextDef def;
+          if (!def.ParseFromString(std::string(bytes))) {
+            throw StatusException(
+                InvalidArgument("These bytes are no ControlFlowContextDef"));
+          }
+          GraphLock lock(g);
+          return Check(ControlFlowFromProto(def, scope, &g.graph));
+        });
+}
+
 void BindGraph(py::module_& m) {
+  BindContexts(m);
   py::class_<PyGraph> graph(m, "GraphCore");
   graph.def(py::init<>())
       .def("add_op", AddOp, py::arg("op"), py::arg("name"), py::arg("inputs"),

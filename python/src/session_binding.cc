@@ -124,6 +124,8 @@ void BindSession(py::module_& m) {
            })
       .def("set_up_partial_run", SetUpPartialRun)
       .def("run_partially", RunPartially)
+      // Waits for nothing, so it keeps the interpreter's lock: a daemon thread
+      // that must take it again while the interpreter ends would be lost here.
       .def("interrupt", [](Session& s) { s.Interrupt(); })
       .def("list_devices", [](Session& s) {
         absl::StatusOr<std::vector<DeviceInfo>> devices = Internal("");

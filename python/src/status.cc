@@ -1,5 +1,7 @@
 #include "src/status.h"
 
+#include "sluice/graph/python_text.h"
+
 namespace py = pybind11;
 
 namespace sluice::python {
@@ -12,7 +14,15 @@ PyObject* error_factory = nullptr;
 }  // namespace
 
 void SetPythonError(const absl::Status& status) {
+  // After Ctrl-C the handler's KeyboardInterrupt says more.
+  if (absl::IsCancelled(status) && PyErr_CheckSignals() != 0) return;
   const std::string message(status.message());
+  // Where a Python function would raise it, Python raises TypeError.
+  const auto kind = status.GetPayload(kPythonErrorPayload);
+  if (kind.has_value() && *kind == "TypeError") {
+    PyErr_SetString(PyExc_TypeError, message.c_str());
+    return;
+  }
   if (error_factory == nullptr) {
     PyErr_SetString(PyExc_RuntimeError, message.c_str());
     return;

@@ -54,10 +54,8 @@ BetweenOps::BetweenOps(const Graph& graph, std::span<const Output> ys,
                        std::span<const Output> xs)
     : index_(graph.num_nodes(), -1) {
   const std::vector<bool> reached = ReachedFrom(graph, xs);
-  auto add = [&](Node* node) {
-    if (!reached[node->id()] || index_[node->id()] >= 0) return;
-    index_[node->id()] = static_cast<int>(nodes_.size());
-    nodes_.push_back(node);
+  const auto add = [&](Node* node) {
+    if (reached[node->id()]) Add(node);
   };
   for (const Output& y : ys) add(y.node);
   for (size_t next = 0; next < nodes_.size(); ++next) {
@@ -65,7 +63,16 @@ BetweenOps::BetweenOps(const Graph& graph, std::span<const Output> ys,
       if (input) add(input.node);
     }
   }
-  pending_.resize(nodes_.size());
+}
+
+void BetweenOps::Add(Node* node) {
+  if (index_[node->id()] >= 0) return;
+  index_[node->id()] = static_cast<int>(nodes_.size());
+  nodes_.push_back(node);
+}
+
+void BetweenOps::CountUses() {
+  pending_.assign(nodes_.size(), 0);
   for (const Node* node : nodes_) {
     for (const Output& input : node->inputs()) {
       if (input && Contains(input.node)) ++pending_[index(input.node)];

@@ -21,6 +21,11 @@ class BetweenOps {
  public:
   BetweenOps(const Graph& graph, std::span<const Output> ys,
              std::span<const Output> xs);
+  // Adds an op that gradients pass through for another reason. Before
+  // CountUses.
+  void Add(Node* node);
+  // Counts what pending() tells. Called once, when all ops are there.
+  void CountUses();
 
   // In the order a breadth-first search from ys finds them.
   std::span<Node* const> nodes() const { return nodes_; }
@@ -32,10 +37,8 @@ class BetweenOps {
   int index(const Node* node) const { return index_[node->id()]; }
   // How many inputs of other between ops it feeds that are not finished.
   int pending(const Node* node) const { return pending_[index(node)]; }
-  // Finishes one of them. True if it was the last.
-  bool FinishEdge(const Node* node) {
-    return Contains(node) && --pending_[index(node)] == 0;
-  }
+  // Finishes one of them. Returns how many are left.
+  int FinishEdge(const Node* node) { return --pending_[index(node)]; }
 
   // By index, whether an op's gradient is not needed: it makes an x and no x
   // lies before it, or it makes one of `stops`. Asked before the first

@@ -6,17 +6,11 @@
 
 #include "sluice/autodiff/slices.h"
 #include "sluice/graph/control_flow.h"
+#include "sluice/graph/python_text.h"
 
 namespace sluice {
 
 namespace {
-
-bool IsSwitch(std::string_view type) {
-  return type == "Switch" || type == "RefSwitch";
-}
-bool IsMerge(std::string_view type) {
-  return type == "Merge" || type == "RefMerge";
-}
 
 struct BothSides {
   Grad when_false;
@@ -80,9 +74,83 @@ Grad MergeSides(const Scope& scope, std::span<const Grad> sides,
   return merged;
 }
 
-Grads SwitchGradient(const Scope& scope, const Node& op,
-                     std::span<const Grad> dy) {
+// A part of a gradient and the name of its node, where slices have several.
+struct GradPart {
+  Output Grad::*part;
+  std::string_view name;
+};
+std::vector<GradPart> PartsOf(const Grad& grad, std::string_view name) {
+  std::vector<GradPart> parts = {{&Grad::values, name}};
+  if (grad.indices) parts.push_back({&Grad::indices, "indices"});
+  if (grad.dense_shape) parts.push_back({&Grad::dense_shape, "dense_shape"});
+  return parts;
+}
+
+// Visited twice: with what comes from the Exit, and with what comes from the
+// body, which is the gradient of the iteration before.
+Grads LoopSwitchGradient(const Scope& scope, const Node& op,
+                         std::span<const Grad> dy, LoopGradient& loop) {
   std::vector<Grad> dx(2);
+  for (const auto& [visited, merge] : loop.switch_merges) {
+    if (visited != &op) continue;
+    if (!dy[1]) return dx;
+    const Grad next = merge.is_slices() ? AsSlices(scope, dy[1])
+                                        : Grad(Densify(scope, dy[1]));
+    for (const auto& [part, name] : PartsOf(merge, "")) {
+      SLUICE_RETURN_IF_ERROR(
+          AddNextIteration(scope, merge.*part, next.*part, name).status());
+    }
+    return dx;
+  }
+  if (!dy[0]) return dx;
+  const Grad both[] = {dy[0], dy[0]};
+  dx[0] = MergeSides(scope, both, "b_switch");
+  SLUICE_RETURN_IF_ERROR(scope.status());
+  loop.switch_merges.emplace_back(&op, dx[0]);
+  return dx;
+}
+
+Grads ExitGradient(const Scope& scope, const Node& op, std::span<const Grad> dy,
+                   LoopGradient& loop) {
+  if (!loop.backward()->options().back_prop) return std::vector<Grad>(1);
+  if (static_cast<WhileContext&>(*op.control_flow()).is_backward()) {
+    return PythonTypeError(
+        "Second-order gradient for while loops not supported.");
+  }
+  Grad dx;
+  for (const auto& [part, name] : PartsOf(dy[0], "b_exit")) {
+    const Output grad = dy[0].*part;
+    SLUICE_ASSIGN_OR_RETURN(
+        dx.*part, AddEnter(scope, *loop.backward(), grad, ShapeOf(grad), name));
+  }
+  return std::vector<Grad>{dx};
+}
+
+Grads EnterGradient(const Scope& scope, const Node& op,
+                    std::span<const Grad> dy, LoopGradient* loop) {
+  if (loop == nullptr || !loop->backward()->options().back_prop) {
+    return std::vector<Grad>{dy[0]};
+  }
+  if (IsConstantEnter(op)) {
+    SLUICE_ASSIGN_OR_RETURN(const Grad sum,
+                            loop->SumOverIterations(scope, op, dy[0]));
+    return std::vector<Grad>{sum};
+  }
+  Grad dx;
+  for (const auto& [part, name] : PartsOf(dy[0], "")) {
+    SLUICE_ASSIGN_OR_RETURN(
+        dx.*part, AddExit(scope, *loop->backward(), dy[0].*part, name));
+  }
+  return std::vector<Grad>{dx};
+}
+
+Grads SwitchGradient(const Scope& scope, const Node& op,
+                     std::span<const Grad> dy, LoopGradient* loop) {
+  std::vector<Grad> dx(2);
+  if (dynamic_cast<const WhileContext*>(op.control_flow().get()) != nullptr &&
+      loop != nullptr) {
+    return LoopSwitchGradient(scope, op, dy, *loop);
+  }
   if (const auto* cond =
           dynamic_cast<const CondContext*>(op.control_flow().get())) {
     const Grad& taken = dy[cond->branch()];
@@ -105,13 +173,21 @@ Grads SwitchGradient(const Scope& scope, const Node& op,
 }
 
 Grads MergeGradient(const Scope& scope, const Node& op,
-                    std::span<const Grad> dy) {
+                    std::span<const Grad> dy, LoopGradient* loop) {
   if (!dy[0]) return std::vector<Grad>(op.num_inputs());
-  if (const auto* cond = dynamic_cast<const CondContext*>(
-          op.input(0).node->control_flow().get());
-      cond != nullptr && op.num_inputs() == 2) {
+  const ControlFlowContext* from = OutputContext(*op.input(0).node);
+  if (loop != nullptr && dynamic_cast<const WhileContext*>(from) != nullptr) {
     const BothSides sides =
-        SwitchBeside(scope, dy[0], cond->pred(), "cond_grad");
+        SwitchBeside(scope, dy[0], loop->backward()->pivot(), "Switch");
+    return std::vector<Grad>{sides.when_false, sides.when_true};
+  }
+  if (const auto* cond = dynamic_cast<const CondContext*>(from);
+      cond != nullptr && op.num_inputs() == 2) {
+    Output pred = cond->pred();
+    if (loop != nullptr) {
+      SLUICE_ASSIGN_OR_RETURN(pred, loop->PastPredicate(pred, scope.context()));
+    }
+    const BothSides sides = SwitchBeside(scope, dy[0], pred, "cond_grad");
     return std::vector<Grad>{sides.when_false, sides.when_true};
   }
   // Built by hand or imported without its context: ask which input came.
@@ -132,22 +208,23 @@ Grads MergeGradient(const Scope& scope, const Node& op,
 }  // namespace
 
 bool IsControlFlowGradient(std::string_view op_type) {
-  return IsSwitch(op_type) || IsMerge(op_type);
-}
-
-bool IsLoopOp(std::string_view op_type) {
   for (std::string_view type :
-       {"Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
-        "RefNextIteration", "LoopCond"}) {
+       {"Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit",
+        "RefExit", "NextIteration", "RefNextIteration"}) {
     if (op_type == type) return true;
   }
   return false;
 }
 
 Grads ControlFlowGradient(const Scope& scope, const Node& op,
-                          std::span<const Grad> dy) {
-  return IsMerge(op.type()) ? MergeGradient(scope, op, dy)
-                            : SwitchGradient(scope, op, dy);
+                          std::span<const Grad> dy, LoopGradient* loop) {
+  if (IsMerge(op)) return MergeGradient(scope, op, dy, loop);
+  if (IsSwitch(op)) return SwitchGradient(scope, op, dy, loop);
+  if (IsExit(op) && loop != nullptr) {
+    return ExitGradient(scope, op, dy, *loop);
+  }
+  if (op.type().ends_with("Enter")) return EnterGradient(scope, op, dy, loop);
+  return std::vector<Grad>{dy[0]};
 }
 
 }  // namespace sluice

@@ -128,13 +128,13 @@ TEST_F(CondGradientTest, MergesSlicesWithZerosAsSlices) {
   EXPECT_TRUE(grad_.dense_shape);
 }
 
-TEST_F(CondGradientTest, DoesNotKnowLoopsYet) {
+TEST_F(CondGradientTest, SaysThatALoopNeedsItsContext) {
   const Output enter =
       root_.Named("e").Add("Enter", {x_}, {{"frame_name", "f"}});
   const Output y = root_.Named("y").Add("Exit", {enter});
   EXPECT_THAT(AddGradients(root_, {&y, 1}, {&x_, 1}).status(),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("'y' (op type: Exit)")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'y' is of a while loop whose context")));
 }
 
 }  // namespace

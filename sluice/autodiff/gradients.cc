@@ -8,10 +8,11 @@
 #include "sluice/autodiff/between.h"
 #include "sluice/autodiff/control_flow_gradient.h"
 #include "sluice/autodiff/gate.h"
-#include "sluice/autodiff/python_text.h"
+#include "sluice/autodiff/loop_gradients.h"
 #include "sluice/autodiff/seed.h"
 #include "sluice/autodiff/slices.h"
 #include "sluice/autodiff/zeros.h"
+#include "sluice/graph/python_text.h"
 
 namespace sluice {
 
@@ -27,8 +28,7 @@ class GradientWalk {
         ys_(ys),
         xs_(xs),
         options_(options),
-        between_(scope.graph(), ys, xs),
-        received_(between_.nodes().size()) {}
+        between_(scope.graph(), ys, xs) {}
 
   Grads Run(std::span<const Grad> grad_ys);
 
@@ -37,7 +37,13 @@ class GradientWalk {
   // at most one of each. Empty until the first one comes.
   using Received = std::vector<std::vector<Grad>>;
 
+  absl::Status QueueFirst();
+  // Queues the ops that only waited for `op`.
+  absl::Status QueueInputs(const Node& op);
+  absl::Status QueueExit(LoopGradient& loop, Output exit);
+  absl::Status SendZerosToExit(Output exit);
   void Send(Output tensor, const Grad& grad);
+  absl::Status CheckStartOfLoop(const Node& op) const;
   absl::Status Visit(Node* op);
   // The gradients of the outputs as one each; zeros are not yet filled in.
   absl::Status Sum(const Scope& scope, const Node& op, Received* received);
@@ -47,6 +53,9 @@ class GradientWalk {
                      std::span<const Grad> dy);
   absl::Status RefineShapes(const Node& op, std::span<const Grad> dx);
   absl::StatusOr<Grad> Result(Output x);
+  static Scope InLoop(const Scope& scope, const LoopGradient* loop) {
+    return loop == nullptr ? scope : InContext(scope, loop->backward());
+  }
   Scope ScopeOf(Node* op) const {
     return options_.colocate_with_ops ? scope_.Colocate(op) : scope_;
   }
@@ -57,55 +66,108 @@ class GradientWalk {
   const std::span<const Output> xs_;
   const GradientOptions& options_;
   BetweenOps between_;
+  LoopGradients loops_;
+  std::deque<Node*> queue_;
   std::vector<Received> received_;  // By BetweenOps::index.
   std::vector<bool> stops_;         // By BetweenOps::index.
 };
 
-absl::Status CheckLoops(const BetweenOps& between) {
-  for (const Node* node : between.nodes()) {
-    if (IsLoopOp(node->type())) {
-      return Unimplemented("Gradients of while loops are not supported: '",
-                           node->name(), "' (op type: ", node->type(), ")");
-    }
-  }
-  return absl::OkStatus();
-}
-
 Grads GradientWalk::Run(std::span<const Grad> grad_ys) {
-  SLUICE_RETURN_IF_ERROR(CheckLoops(between_));
   // TensorFlow takes this name for a cluster id; later names depend on it.
   scope_.graph().build().UniqueName(StrCat(scope_.context().name_scope, "uid"));
+  std::vector<Grad> seeds;
   for (size_t i = 0; i < ys_.size(); ++i) {
     SLUICE_ASSIGN_OR_RETURN(
         Grad seed, SeedGradient(ScopeOf(ys_[i].node), ys_[i],
                                 grad_ys.empty() ? Grad() : grad_ys[i], i));
-    Send(ys_[i], seed);
+    seeds.push_back(seed);
   }
+  SLUICE_RETURN_IF_ERROR(
+      loops_.AddLoops([this](Node* op) { return ScopeOf(op); }, &between_));
+  between_.CountUses();
+  received_.resize(between_.nodes().size());
+  for (size_t i = 0; i < ys_.size(); ++i) Send(ys_[i], seeds[i]);
+  SLUICE_RETURN_IF_ERROR(QueueFirst());
   stops_ = between_.StopSet(xs_, options_.stop_gradients);
-
-  std::deque<Node*> queue;
-  absl::flat_hash_set<const Node*> queued;
-  for (const Output& y : ys_) {
-    // A y that another y depends on waits for that one's gradient.
-    if (between_.Contains(y.node) && between_.pending(y.node) == 0 &&
-        queued.insert(y.node).second) {
-      queue.push_back(y.node);
-    }
-  }
-  while (!queue.empty()) {
-    Node* op = queue.front();
-    queue.pop_front();
+  while (!queue_.empty()) {
+    Node* op = queue_.front();
+    queue_.pop_front();
     SLUICE_RETURN_IF_ERROR(Visit(op));
-    for (const Output& input : op->inputs()) {
-      if (between_.FinishEdge(input.node)) queue.push_back(input.node);
-    }
+    SLUICE_RETURN_IF_ERROR(QueueInputs(*op));
   }
+  SLUICE_RETURN_IF_ERROR(loops_.CloseOpenMerges(scope_));
   std::vector<Grad> results;
   for (const Output& x : xs_) {
     SLUICE_ASSIGN_OR_RETURN(Grad result, Result(x));
     results.push_back(result);
   }
   return results;
+}
+
+absl::Status GradientWalk::QueueFirst() {
+  std::vector<bool> queued(between_.nodes().size());
+  for (const Output& y : ys_) {
+    // A y that another y depends on waits for that one's gradient.
+    if (!between_.Contains(y.node) || between_.pending(y.node) != 0 ||
+        queued[between_.index(y.node)]) {
+      continue;
+    }
+    queued[between_.index(y.node)] = true;
+    queue_.push_back(y.node);
+  }
+  for (const Output& exit : loops_.UnusedExits(queued, between_)) {
+    if (!IsTrainable(TypeOf(exit))) continue;
+    SLUICE_RETURN_IF_ERROR(SendZerosToExit(exit));
+    queue_.push_back(exit.node);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GradientWalk::SendZerosToExit(Output exit) {
+  SLUICE_ASSIGN_OR_RETURN(const Output zeros,
+                          loops_.ZerosForExit(scope_, exit));
+  SLUICE_RETURN_IF_ERROR(scope_.status());
+  Send(exit, zeros);
+  return absl::OkStatus();
+}
+
+absl::Status GradientWalk::QueueInputs(const Node& op) {
+  for (const Output& input : op.inputs()) {
+    if (!between_.Contains(input.node)) continue;
+    const int left = between_.FinishEdge(input.node);
+    // The Switch of a loop variable is visited with what leaves the loop, which
+    // starts the way back, and again with what comes back.
+    if (left != 0 && !(left > 0 && IsLoopSwitch(*input.node))) continue;
+    LoopGradient* loop = IsExit(*input.node) ? loops_.Of(*input.node) : nullptr;
+    if (loop == nullptr) {
+      queue_.push_back(input.node);
+    } else {
+      SLUICE_RETURN_IF_ERROR(QueueExit(*loop, input));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The way back through a loop starts when all its results have their gradients.
+absl::Status GradientWalk::QueueExit(LoopGradient& loop, Output exit) {
+  loop.deferred_exits.push_back(exit);
+  if (--loop.pending_exits != 0) return absl::OkStatus();
+  bool any = false;
+  for (const Output& deferred : loop.deferred_exits) {
+    if (received_[between_.index(deferred.node)].empty()) {
+      loop.unused_exits.push_back(deferred);
+    } else {
+      any = true;
+      queue_.push_back(deferred.node);
+    }
+  }
+  for (const Output& unused : loop.unused_exits) {
+    if (any && IsTrainable(TypeOf(unused))) {
+      SLUICE_RETURN_IF_ERROR(SendZerosToExit(unused));
+    }
+    queue_.push_back(unused.node);
+  }
+  return absl::OkStatus();
 }
 
 void GradientWalk::Send(Output tensor, const Grad& grad) {
@@ -130,12 +192,45 @@ absl::Status GradientWalk::Visit(Node* op) {
   const int index = between_.index(op);
   Received& received = received_[index];
   const Scope scope = ScopeOf(op);
-  SLUICE_RETURN_IF_ERROR(Sum(scope, *op, &received));
+  SLUICE_RETURN_IF_ERROR(
+      Sum(InLoop(scope, loops_.OfOutput(*op)), *op, &received));
+  SLUICE_RETURN_IF_ERROR(CheckStartOfLoop(*op));
   // An op that was reached has an entry, and so a gradient to pass on.
   if (received.empty() || stops_[index] || op->num_inputs() == 0) {
     return absl::OkStatus();
   }
-  return PropagateThrough(scope, *op, &received);
+  return PropagateThrough(InLoop(scope, loops_.Of(*op)), *op, &received);
+}
+
+// In a loop's body there are gradients of what an iteration computes only.
+absl::Status GradientWalk::CheckStartOfLoop(const Node& op) const {
+  const ControlFlowContext* current = scope_.context().control_flow.get();
+  if (!IsSwitch(op) || current == nullptr ||
+      op.control_flow().get() != current ||
+      dynamic_cast<const WhileContext*>(current) == nullptr) {
+    return absl::OkStatus();
+  }
+  // The x that the variable starts from says most.
+  std::deque<const Node*> search = {&op};
+  absl::flat_hash_set<const Node*> seen;
+  const Node* target = &op;
+  while (!search.empty()) {
+    const Node* node = search.front();
+    search.pop_front();
+    if (!seen.insert(node).second) continue;
+    if (std::ranges::any_of(xs_,
+                            [&](const Output& x) { return x.node == node; })) {
+      target = node;
+      break;
+    }
+    for (const Output& input : node->inputs()) search.push_back(input.node);
+  }
+  return InvalidArgument(
+      "Cannot compute gradient inside while loop with respect to op '",
+      target->name(),
+      "'. We do not support taking the gradient wrt or through the initial "
+      "value of a loop variable. Gradients can be computed through loop "
+      "invariants or wrt the input parameters to the loop body.");
 }
 
 // The registration whose gradient stands for `op`; nullptr if there is none.
@@ -168,8 +263,10 @@ absl::Status GradientWalk::PropagateThrough(const Scope& scope, const Node& op,
   for (int i = 0; i < op.num_outputs(); ++i) {
     std::vector<Grad>& parts = (*received)[i];
     if (parts.empty() && IsTrainable(op.output_type(i))) {
+      SLUICE_ASSIGN_OR_RETURN(const Output zeros,
+                              loops_.ZerosForOutput(scope, op, i));
       // Kept, because this output may be an x as well.
-      parts = {ZerosForOutput(scope, op, i)};
+      if (zeros) parts = {zeros};
     }
     if (!parts.empty()) dy[i] = parts[0];
   }
@@ -205,7 +302,7 @@ Grads GradientWalk::CallGradient(Scope& scope, const Node& op,
   }
   if (info == nullptr || !HasGradient(*info)) return NoGradientError(op);
   if (IsControlFlowGradient(info->def.name)) {
-    return ControlFlowGradient(scope, op, dy);
+    return ControlFlowGradient(scope, op, dy, loops_.Of(op));
   }
   const bool any_slices = std::ranges::any_of(dy, &Grad::is_slices);
   if (info->slices_gradient != nullptr &&

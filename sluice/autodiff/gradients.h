@@ -55,9 +55,6 @@ struct GradientOptions {
   std::function<bool(const Node& op)> not_differentiable;
 };
 
-// The type URL of a payload that holds the name of a Python exception.
-inline constexpr char kPythonErrorPayload[] = "sluice/python_error";
-
 // The sum over ys of dy/dx for every x; none where no y depends on x.
 // `grad_ys` is empty, or has one entry per y: the gradient to start from, where
 // none means ones. A ref variable stands in `xs` as its ref output, a resource

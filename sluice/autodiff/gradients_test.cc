@@ -5,6 +5,7 @@
 
 #include "sluice/autodiff/testing/node_text.h"
 #include "sluice/autodiff/testing/test_ops.h"
+#include "sluice/graph/python_text.h"
 #include "sluice/kernel/testing/op_test.h"
 
 namespace sluice {

@@ -1,7 +1,7 @@
 #include "sluice/autodiff/seed.h"
 
-#include "sluice/autodiff/python_text.h"
 #include "sluice/autodiff/zeros.h"
+#include "sluice/graph/python_text.h"
 
 namespace sluice {
 

@@ -31,31 +31,47 @@ Output FillZeros(const Scope& scope, Output shape, DType type) {
   return NamedAsScope(scope).Add("Fill", {shape, zero});
 }
 
+}  // namespace
+
 Output Zeros(const Scope& scope, Output shape, DType type) {
   return FillZeros(scope.NameScope("zeros"), shape, type);
 }
 
-// Large ones are filled when they are needed, so that graphs stay small.
-constexpr int64_t kLargestConst = 999;
-
-Output ZerosOfShape(const Scope& scope, const PartialShape& shape, DType type) {
-  const int64_t size = shape.NumElements();
-  if (size > kLargestConst) {
-    const Output dims = Dims(scope.Named("shape_as_tensor"), shape);
-    return FillZeros(scope, dims, type);
-  }
+Output ConstZeros(const Scope& scope, const PartialShape& shape, DType type) {
   absl::StatusOr<Tensor> zeros = Tensor::Zeros(type, shape.AsShape());
   if (!zeros.ok()) {
     scope.Fail(zeros.status());
     return Output();
   }
   AttrValue value(*std::move(zeros));
-  if (size > 1) value.set_given_values(1);
+  if (shape.NumElements() > 1) value.set_given_values(1);
   AttrMap attrs;
   attrs.Set("value", std::move(value));
   attrs.Set("dtype", type);
-  return NamedAsScope(scope).Add("Const", {}, std::move(attrs));
+  return scope.Add("Const", {}, std::move(attrs));
 }
+
+namespace {
+
+// Large ones are filled when they are needed, so that graphs stay small.
+constexpr int64_t kLargestConst = 999;
+
+Output ZerosOfShape(const Scope& scope, const PartialShape& shape, DType type) {
+  if (shape.NumElements() > kLargestConst) {
+    const Output dims = Dims(scope.Named("shape_as_tensor"), shape);
+    return FillZeros(scope, dims, type);
+  }
+  return ConstZeros(NamedAsScope(scope), shape, type);
+}
+
+}  // namespace
+
+Output ZerosOfKnownShape(const Scope& scope, const PartialShape& shape,
+                         DType type) {
+  return ZerosOfShape(scope.NameScope("zeros"), shape, type);
+}
+
+namespace {
 
 // The type of the variable behind a handle.
 DType VariableType(Output handle) {

@@ -9,6 +9,14 @@ namespace sluice {
 // The shape of `tensor` as an int32 vector, named "Shape".
 Output ShapeNode(const Scope& scope, Output tensor);
 
+// Zeros of a shape that is computed, named "zeros".
+Output Zeros(const Scope& scope, Output shape, DType type);
+// A constant 0 in all of a known shape.
+Output ConstZeros(const Scope& scope, const PartialShape& shape, DType type);
+// Zeros of a known shape, named "zeros".
+Output ZerosOfKnownShape(const Scope& scope, const PartialShape& shape,
+                         DType type);
+
 // What stands in for the gradient of output `index` of `op` if nothing depends
 // on it. For the untaken output of a Switch in a cond the zeros are made only
 // when that side runs.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
-#include "sluice/graph/control_flow.h"
+#include "sluice/graph/while_context.h"
 
 namespace sluice {
 
@@ -79,6 +79,25 @@ absl::StatusOr<std::string> EnterNameScope(Graph& graph,
   return graph.build().UniqueName(StrCat(context.name_scope, name)) + "/";
 }
 
+std::vector<Node*> ControlsFor(const BuildContext& context,
+                               std::span<const Output> inputs) {
+  std::vector<Node*> result;
+  for (const auto& scope : context.controls) {
+    const bool dominated = std::ranges::any_of(inputs, [&](const Output& in) {
+      return scope->seen.contains(in.node);
+    });
+    if (dominated) continue;
+    for (Node* control : scope->nodes) {
+      const bool is_input = std::ranges::any_of(
+          inputs, [&](const Output& in) { return in.node == control; });
+      if (!is_input && std::ranges::count(result, control) == 0) {
+        result.push_back(control);
+      }
+    }
+  }
+  return result;
+}
+
 namespace {
 
 absl::StatusOr<std::string> NameOf(Graph& graph, const BuildContext& context,
@@ -90,26 +109,6 @@ absl::StatusOr<std::string> NameOf(Graph& graph, const BuildContext& context,
     return InvalidArgument("'", name, "' is not a valid node name");
   }
   return graph.build().UniqueName(full);
-}
-
-// The blocks' nodes, less those that a data input waits for already.
-std::vector<Node*> ControlInputs(const BuildContext& context,
-                                 const NewNode& node) {
-  std::vector<Node*> result = node.control_inputs;
-  for (const auto& scope : context.controls) {
-    const bool dominated = std::ranges::any_of(
-        node.inputs,
-        [&](const Output& in) { return scope->seen.contains(in.node); });
-    if (dominated) continue;
-    for (Node* control : scope->nodes) {
-      const bool is_input = std::ranges::any_of(
-          node.inputs, [&](const Output& in) { return in.node == control; });
-      if (!is_input && std::ranges::count(result, control) == 0) {
-        result.push_back(control);
-      }
-    }
-  }
-  return result;
 }
 
 absl::Status ApplyDevices(const BuildContext& context, Node* node) {
@@ -199,6 +198,22 @@ void ColocateWithRefs(const OpDef& op, const std::vector<Output>& inputs,
   }
 }
 
+// Makes a new node part of the cond branch or loop body it is built in.
+absl::Status EnterControlFlow(const BuildContext& context,
+                              const std::shared_ptr<ControlFlowContext>& flow,
+                              const std::vector<Node*>& outside, Node* node) {
+  node->set_control_flow(flow);
+  for (const Output& input : node->inputs()) {
+    SLUICE_RETURN_IF_ERROR(CheckInputContext(*node, *input.node));
+  }
+  if (flow == nullptr) return absl::OkStatus();
+  BuildContext below = context;
+  // A constant opens no scope of its own in Python.
+  if (node->type() != "Const") below.name_scope = node->name() + "/";
+  SLUICE_RETURN_IF_ERROR(flow->AddNode(node, below));
+  return flow->AddOutsideControls(node, outside, below);
+}
+
 }  // namespace
 
 absl::StatusOr<Node*> BuildNode(Graph& graph, const BuildContext& outer,
@@ -212,7 +227,17 @@ absl::StatusOr<Node*> BuildNode(Graph& graph, const BuildContext& outer,
   ColocateWithRefs(op->def, node.inputs, &context);
   SLUICE_ASSIGN_OR_RETURN(std::string name, NameOf(graph, context, node));
   NodeSpec spec;
-  spec.control_inputs = ControlInputs(context, node);
+  spec.control_inputs = std::move(node.control_inputs);
+  for (Node* control : ControlsFor(context, node.inputs)) {
+    if (std::ranges::count(spec.control_inputs, control) == 0) {
+      spec.control_inputs.push_back(control);
+    }
+  }
+  const auto flow = ContextOfNewNode(context, op->def.name, node.inputs);
+  std::vector<Node*> outside;
+  if (flow != nullptr) {
+    outside = flow->TakeOutsideControls(&spec.control_inputs);
+  }
   spec.name = std::move(name);
   spec.op = std::move(node.op);
   spec.inputs = std::move(node.inputs);
@@ -221,10 +246,7 @@ absl::StatusOr<Node*> BuildNode(Graph& graph, const BuildContext& outer,
   SLUICE_ASSIGN_OR_RETURN(Node * added, graph.AddNode(std::move(spec)));
   graph.build().MarkUsed(added->name());
 
-  if (context.control_flow != nullptr) {
-    added->set_control_flow(context.control_flow);
-    SLUICE_RETURN_IF_ERROR(context.control_flow->AddNode(added));
-  }
+  SLUICE_RETURN_IF_ERROR(EnterControlFlow(context, flow, outside, added));
   for (const auto& scope : context.controls) scope->seen.insert(added);
   SLUICE_RETURN_IF_ERROR(ApplyDevices(context, added));
   ApplyColocation(context, added);

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,11 @@ class BuildState {
   absl::flat_hash_map<std::string, int> used_;
   absl::flat_hash_set<std::string> remembered_;
 };
+
+// The nodes of the control_dependencies blocks, less those that a data input
+// waits for already.
+std::vector<Node*> ControlsFor(const BuildContext& context,
+                               std::span<const Output> inputs);
 
 struct NewNode {
   std::string op;

@@ -1,8 +1,117 @@
 #include "sluice/graph/control_flow.h"
 
+#include <algorithm>
+
 #include "sluice/graph/build_context.h"
+#include "sluice/graph/while_context.h"
 
 namespace sluice {
+
+ControlFlowContext* OutputContext(const Node& node) {
+  ControlFlowContext* context = node.control_flow().get();
+  if (context != nullptr && IsExit(node)) return context->outer().get();
+  return context;
+}
+
+WhileContext* LoopOf(const Node& node) {
+  ControlFlowContext* context = node.control_flow().get();
+  return context == nullptr ? nullptr : context->loop();
+}
+
+namespace {
+
+// Whether `inner` is `outer` or in it; everything is in no loop.
+bool IsInLoop(const WhileContext* inner, const WhileContext* outer) {
+  while (inner != outer) {
+    if (inner == nullptr) return false;
+    const auto& around = inner->outer();
+    inner = around == nullptr ? nullptr : around->loop();
+  }
+  return true;
+}
+
+// Whether `loop` is the backward loop of `forward`.
+bool IsBackwardOf(const WhileContext* loop, const WhileContext* forward) {
+  return loop != nullptr && loop->history() != nullptr &&
+         loop->history()->forward() == forward;
+}
+
+}  // namespace
+
+absl::Status CheckInputContext(const Node& node, const Node& input) {
+  ControlFlowContext* from = OutputContext(input);
+  if (from == nullptr || from == node.control_flow().get()) {
+    return absl::OkStatus();
+  }
+  const WhileContext* theirs = from->loop();
+  const WhileContext* ours = LoopOf(node);
+  if (IsInLoop(ours, theirs)) return absl::OkStatus();
+  if (ours == nullptr) {
+    // These are built first and get their context later.
+    if (IsEnter(node) || IsSwitch(node)) return absl::OkStatus();
+    return InvalidArgument("Cannot use '", input.name(), "' as input to '",
+                           node.name(), "' because '", input.name(),
+                           "' is in a while loop. See info log for more "
+                           "details.");
+  }
+  if (ours->history() != nullptr &&
+      IsInLoop(ours->history()->forward(), theirs)) {
+    return absl::OkStatus();
+  }
+  if (theirs->outer() != nullptr &&
+      IsBackwardOf(ours, theirs->outer()->loop())) {
+    return absl::OkStatus();
+  }
+  if (IsBackwardOf(theirs, ours)) return absl::OkStatus();
+  return InvalidArgument("Cannot use '", node.name(), "' as input to '",
+                         input.name(),
+                         "' because they are in different while loops. See "
+                         "info log for more details.");
+}
+
+absl::StatusOr<Node*> BuildSwitch(BuildContext context, Output data,
+                                  Output pred) {
+  context.PushColocation(data.node, /*replace=*/true);
+  const bool ref = IsRef(TypeOf(data));
+  return BuildNode(
+      data.node->graph(), context,
+      {ref ? "RefSwitch" : "Switch", "Switch", {data, pred}, {}, {}});
+}
+
+std::vector<Node*> ControlFlowContext::TakeOutsideControls(
+    std::vector<Node*>* controls) {
+  const WhileContext* loop = this->loop();
+  if (loop == nullptr) return {};
+  const auto is_outside = [&](const Node* control) {
+    ControlFlowContext* context = OutputContext(*control);
+    return context == nullptr || context->loop() != loop;
+  };
+  std::vector<Node*> outside;
+  std::ranges::copy_if(*controls, std::back_inserter(outside), is_outside);
+  std::erase_if(*controls, is_outside);
+  return outside;
+}
+
+Output ControlFlowContext::Seen(Output value) const {
+  const auto it = external_.find(Key(value));
+  return it == external_.end() ? value : it->second;
+}
+
+absl::Status ControlFlowContext::AddInputs(Node* node,
+                                           const BuildContext& context) {
+  for (int i = 0; i < node->num_inputs(); ++i) {
+    const Output input = node->input(i);
+    // The back edge of a loop is of the same context.
+    if (!input || (IsMerge(*node) && input.node->type() == "NextIteration")) {
+      continue;
+    }
+    SLUICE_ASSIGN_OR_RETURN(const Output inside, AddValue(input, context));
+    if (inside != input) {
+      SLUICE_RETURN_IF_ERROR(node->graph().SetInput(node, i, inside));
+    }
+  }
+  return absl::OkStatus();
+}
 
 CondContext::CondContext(std::string name, Output pred, Output pivot,
                          int branch, std::shared_ptr<ControlFlowContext> outer)
@@ -24,30 +133,13 @@ std::shared_ptr<CondContext> CondContext::Create(
   return context;
 }
 
-namespace {
-
-absl::StatusOr<Node*> BuildSwitch(BuildContext context, Output value,
-                                  Output pred) {
-  // The Switch stands beside its data, whatever the branch is placed on.
-  context.PushColocation(value.node, /*replace=*/true);
-  const bool ref = IsRef(TypeOf(value));
-  return BuildNode(
-      value.node->graph(), context,
-      {ref ? "RefSwitch" : "Switch", "Switch", {value, pred}, {}, {}});
-}
-
-}  // namespace
-
 absl::StatusOr<Output> CondContext::AddResult(Output value,
                                               const BuildContext& context) {
-  if (Contains(value)) {
-    auto it = external_.find(Key(value));
-    return it == external_.end() ? value : it->second;
-  }
+  if (Contains(value)) return Seen(value);
   Output seen = value;
   MarkInside(value);
   if (outer_ != nullptr) {
-    SLUICE_ASSIGN_OR_RETURN(seen, outer_->AddValue(value, context.name_scope));
+    SLUICE_ASSIGN_OR_RETURN(seen, outer_->AddValue(value, context));
     MarkInside(seen);
     external_[Key(seen)] = seen;
   }
@@ -58,21 +150,18 @@ absl::StatusOr<Output> CondContext::AddResult(Output value,
 }
 
 absl::StatusOr<Output> CondContext::AddValue(Output value,
-                                             const std::string& name_scope) {
-  if (Contains(value)) {
-    auto it = external_.find(Key(value));
-    return it == external_.end() ? value : it->second;
-  }
+                                             const BuildContext& context) {
+  if (Contains(value)) return Seen(value);
   Output seen = value;
   MarkInside(value);
   if (outer_ != nullptr) {
-    SLUICE_ASSIGN_OR_RETURN(seen, outer_->AddValue(value, name_scope));
+    SLUICE_ASSIGN_OR_RETURN(seen, outer_->AddValue(value, context));
     MarkInside(seen);
     external_[Key(seen)] = seen;
   }
-  BuildContext context;
-  context.name_scope = name_scope;
-  SLUICE_ASSIGN_OR_RETURN(Node * node, BuildSwitch(context, seen, pred_));
+  BuildContext outside = context;
+  outside.ClearControl();
+  SLUICE_ASSIGN_OR_RETURN(Node * node, BuildSwitch(outside, seen, pred_));
   node->set_control_flow(shared_from_this());
   const Output inside = node->output(branch_);
   for (ControlFlowContext* c = this; c != nullptr; c = c->outer().get()) {
@@ -82,8 +171,7 @@ absl::StatusOr<Output> CondContext::AddValue(Output value,
   return inside;
 }
 
-absl::Status CondContext::AddNode(Node* node) {
-  Graph& graph = node->graph();
+absl::Status CondContext::AddNode(Node* node, const BuildContext& context) {
   if (node->num_inputs() == 0) {
     bool anchored = false;
     for (Node* control : node->control_inputs()) {
@@ -92,20 +180,9 @@ absl::Status CondContext::AddNode(Node* node) {
         anchored |= c == this;
       }
     }
-    if (!anchored) graph.AddControlEdge(pivot_.node, node);
+    if (!anchored) node->graph().AddControlEdge(pivot_.node, node);
   }
-  const std::string name_scope = node->name() + "/";
-  for (int i = 0; i < node->num_inputs(); ++i) {
-    const Output input = node->input(i);
-    if (!input) continue;
-    if (node->type() == "Merge" && input.node->type() == "NextIteration") {
-      continue;
-    }
-    SLUICE_ASSIGN_OR_RETURN(Output inside, AddValue(input, name_scope));
-    if (inside != input) {
-      SLUICE_RETURN_IF_ERROR(graph.SetInput(node, i, inside));
-    }
-  }
+  SLUICE_RETURN_IF_ERROR(AddInputs(node, context));
   for (int i = 0; i < node->num_outputs(); ++i) {
     for (ControlFlowContext* c = this; c != nullptr; c = c->outer().get()) {
       c->MarkInside(node->output(i));

@@ -5,6 +5,7 @@ import os
 from google.protobuf import text_format
 
 from sluice import _sluice
+from sluice.framework import control_flow_context
 from sluice.framework import importer
 from sluice.framework import ops
 from sluice.framework import protos
@@ -32,6 +33,11 @@ def _registered(key):
                 queue_runner_impl.QueueRunner.from_proto)
     if key == keys.SAVERS:
         return protos.SaverDef, saver.Saver.from_proto
+    contexts = control_flow_context.ControlFlowContext
+    if key == keys.COND_CONTEXT:
+        return protos.CondContextDef, contexts.from_proto
+    if key == keys.WHILE_CONTEXT:
+        return protos.WhileContextDef, contexts.from_proto
     return None
 
 
@@ -232,8 +238,7 @@ def import_scoped_meta_graph(meta_graph_or_file, clear_devices=False,
             elif kind == "int64_list":
                 for value in collection.int64_list.value:
                     graph.add_to_collection(key, int(value))
-            elif key not in (ops.GraphKeys.COND_CONTEXT,
-                             ops.GraphKeys.WHILE_CONTEXT):
+            else:
                 for value in getattr(collection, kind).value:
                     graph.add_to_collection(key, value)
     return imported

@@ -1,15 +1,19 @@
-"""group, tuple, cond and assertions."""
+"""group, tuple, cond, case, while_loop and assertions."""
 
 import contextlib
 import functools
 
 from sluice.framework import constant_op
+from sluice.framework import control_flow_context
 from sluice.framework import dtypes
+from sluice.framework import errors
 from sluice.framework import nest
 from sluice.framework import ops
+from sluice.framework import tensor_shape
 from sluice.framework.op_builder import apply_op, build
 from sluice.ops import array_ops
 from sluice.ops import math_ops
+from sluice.ops import tensor_array_ops
 
 no_op = array_ops.no_op
 _TUPLE = ().__class__  # `tuple` is a function of this module.
@@ -78,13 +82,13 @@ def tuple(tensors, name=None, control_inputs=None):
 
 
 @contextlib.contextmanager
-def _branch(graph, name, pred, pivot, index):
+def _branch(graph, pred, pivot, index):
     core = graph._core
     core.push()
     try:
-        core.enter_cond(name, pred._op._id, pred._index, pivot._op._id,
-                        pivot._index, index)
-        yield
+        core.enter_cond(core.unique_name("cond_text", True), pred._op._id,
+                        pred._index, pivot._op._id, pivot._index, index)
+        yield core.control_flow_context()
     finally:
         core.pop()
 
@@ -93,7 +97,7 @@ def _branch_result(graph, pivot, value):
     """A result as a tensor of the branch; an operation means "done"."""
     if isinstance(value, ops.Operation):
         return with_dependencies([value], pivot)
-    tensor = ops.convert_to_tensor(value)
+    tensor = ops.convert_to_tensor(_to_flow(value))
     return graph._tensor(graph._core.cond_value(*tensor._key))
 
 
@@ -120,18 +124,17 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None,
     if isinstance(pred, bool):
         raise TypeError("pred must not be a Python bool")
     graph = ops.get_default_graph()
-    with ops.name_scope(name, "cond", [pred]) as scope:
+    with ops.name_scope(name, "cond", [pred]):
         switched = apply_op("Switch", "Switch", data=pred, pred=pred)
         pivot_true = array_ops.identity(switched[1], name="switch_t")
         pivot_false = array_ops.identity(switched[0], name="switch_f")
         pred = array_ops.identity(pred, name="pred_id")
         for t in list(switched) + [pivot_true, pivot_false, pred]:
             graph.prevent_fetching(t.op)
-        context = scope + "cond_text"
-        with _branch(graph, context, pred, pivot_true, 1):
+        with _branch(graph, pred, pivot_true, 1) as context_true:
             true_results, on_true = _branch_results(graph, pivot_true,
                                                     true_fn, "true_fn")
-        with _branch(graph, context, pred, pivot_false, 0):
+        with _branch(graph, pred, pivot_false, 0) as context_false:
             false_results, on_false = _branch_results(graph, pivot_false,
                                                       false_fn, "false_fn")
         try:
@@ -145,8 +148,15 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None,
                     "Outputs of true_fn and false_fn must have the same "
                     "type: %s, %s" % (a.dtype.name, b.dtype.name))
         merged = nest.pack_sequence_as(
-            true_results, [apply_op("Merge", "Merge", inputs=[f, t])[0]
-                           for f, t in zip(on_false, on_true)])
+            true_results, [
+                _from_flow(v, apply_op("Merge", "Merge", inputs=[f, t])[0])
+                for v, f, t in zip(nest.flatten(true_results), on_false,
+                                   on_true)])
+        for context in (context_true, context_false):
+            if context.outer is None:
+                graph.add_to_collection(
+                    ops.GraphKeys.COND_CONTEXT,
+                    control_flow_context.ControlFlowContext(context))
         if not strict and isinstance(merged, (list, _TUPLE)) and \
                 len(merged) == 1:
             return merged[0]
@@ -237,6 +247,128 @@ def Assert(condition, data, summarize=None, name=None):
         return cond(condition, no_op, failed, name="AssertGuard").op
 
 
-def while_loop(*args, **kwargs):
-    raise NotImplementedError(
-        "tf.while_loop is not provided yet; the engine runs imported loops")
+def _to_flow(value):
+    """A TensorArray goes through a loop or cond as its flow."""
+    return value.flow if isinstance(value, tensor_array_ops.TensorArray) \
+        else value
+
+
+def _from_flow(value, tensor):
+    if isinstance(value, tensor_array_ops.TensorArray):
+        return tensor_array_ops.build_ta_with_new_flow(value, tensor)
+    return tensor
+
+
+class _Loop(object):
+    """The callbacks of one loop: structures outside, flat values inside."""
+
+    def __init__(self, graph, cond, body, loop_vars):
+        self._graph = graph
+        self._cond = cond
+        self._body = body
+        self._vars = loop_vars
+        self.result = None
+
+    def _packed(self, keys):
+        values = [_from_flow(v, self._graph._tensor(k)) for v, k in
+                  zip(nest.flatten(self._vars), keys)]
+        return nest.pack_sequence_as(self._vars, values)
+
+    def condition(self, keys):
+        tensor = ops.convert_to_tensor(self._cond(*self._packed(keys)))
+        if tensor.dtype.base_dtype != dtypes.bool_:
+            raise TypeError(
+                "Input 'input' of 'LoopCond' Op has type %s that does not "
+                "match expected type of bool." % tensor.dtype.name)
+        return list(tensor._key)
+
+    def body(self, keys):
+        packed = self._packed(keys)
+        result = self._body(*packed)
+        if not nest.is_sequence(result):
+            result = [result]
+        # Variables often come as a list and results as a tuple.
+        nest.assert_same_structure(list(packed), list(result))
+        self.result = result
+        flat = [ops.convert_to_tensor(_to_flow(v))
+                for v in nest.flatten(result)]
+        return [part for tensor in flat for part in tensor._key]
+
+
+def _counted(cond, body, loop_vars, maximum):
+    """The loop with one more variable that counts its iterations."""
+    counter = constant_op.constant(0, dtype=maximum.dtype,
+                                   name="iteration_counter")
+    if len(loop_vars) == 1:
+        return (lambda i, lv: math_ops.logical_and(i < maximum, cond(lv)),
+                lambda i, lv: (i + 1, body(lv)), (counter, loop_vars[0]))
+    return (lambda i, lv: math_ops.logical_and(i < maximum, cond(*lv)),
+            lambda i, lv: (i + 1, body(*lv)), (counter, loop_vars))
+
+
+def while_loop(cond, body, loop_vars, shape_invariants=None,
+               parallel_iterations=10, back_prop=True, swap_memory=False,
+               name=None, maximum_iterations=None,
+               return_same_structure=False):
+    if not loop_vars:
+        raise ValueError("No loop variables provided")
+    if not callable(cond):
+        raise TypeError("cond must be callable.")
+    if not callable(body):
+        raise TypeError("body must be callable.")
+    if parallel_iterations < 1:
+        raise TypeError("parallel_iterations must be a positive integer.")
+    with ops.name_scope(name, "while", list(nest.flatten(loop_vars))):
+        if maximum_iterations is not None:
+            maximum_iterations = ops.convert_to_tensor(
+                maximum_iterations, name="maximum_iterations")
+            if maximum_iterations.shape.ndims != 0:
+                raise ValueError(
+                    "maximum_iterations must be a scalar, saw shape: %s" %
+                    maximum_iterations.shape)
+            if shape_invariants is not None:
+                shape_invariants = (
+                    tensor_shape.TensorShape([]),
+                    shape_invariants[0] if len(loop_vars) == 1 else
+                    shape_invariants)
+            cond, body, loop_vars = _counted(cond, body, loop_vars,
+                                             maximum_iterations)
+        result = _build_loop(cond, body, loop_vars, shape_invariants,
+                             parallel_iterations, back_prop, swap_memory,
+                             maximum_iterations)
+        if maximum_iterations is not None:
+            result = result[1]
+            single = not nest.is_sequence(result)
+            return [result] if single and return_same_structure else result
+        if not return_same_structure and len(nest.flatten(result)) == 1:
+            return result[0]
+        return result
+
+
+def _build_loop(cond, body, loop_vars, shape_invariants, parallel_iterations,
+                back_prop, swap_memory, maximum_iterations):
+    graph = ops.get_default_graph()
+    if shape_invariants is not None:
+        nest.assert_same_structure(list(loop_vars), list(shape_invariants),
+                                   check_types=False)
+    flat = [ops.convert_to_tensor(_to_flow(v))
+            for v in nest.flatten(loop_vars)]
+    shapes = [t.shape for t in flat] if shape_invariants is None else [
+        tensor_shape.as_shape(s) for s in nest.flatten(shape_invariants)]
+    loop = _Loop(graph, cond, body, loop_vars)
+    maximum = [] if maximum_iterations is None else list(
+        maximum_iterations._key)
+    try:
+        context, exits = graph._core.while_loop(
+            [part for t in flat for part in t._key],
+            [s._core() for s in shapes], loop.condition, loop.body,
+            parallel_iterations, back_prop, swap_memory, maximum)
+    except errors.InvalidArgumentError as e:
+        raise ValueError(e.message) from None
+    if context.outer is None:
+        graph.add_to_collection(
+            ops.GraphKeys.WHILE_CONTEXT,
+            control_flow_context.ControlFlowContext(context))
+    values = [_from_flow(v, graph._tensor(key)) for v, key in
+              zip(nest.flatten(loop.result), exits)]
+    return nest.pack_sequence_as(loop.result, values)

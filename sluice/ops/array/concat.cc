@@ -182,15 +182,6 @@ absl::Status OffsetKernel(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-// The context a node's outputs are seen in: an Exit stands outside its loop.
-const ControlFlowContext* OutputContext(const Node& node) {
-  const ControlFlowContext* context = node.control_flow().get();
-  if (context != nullptr && node.type().ends_with("Exit")) {
-    return context->outer().get();
-  }
-  return context;
-}
-
 // The values' gradients with "none" where the axis stands.
 std::vector<Grad> WithAxis(const Arguments& args, std::vector<Grad> grads) {
   grads.insert(args.axis == 0 ? grads.begin() : grads.end(), Grad());

@@ -147,7 +147,8 @@ class TakeKernel : public AsyncKernel {
   }
 };
 
-absl::Status StringHandleShape(ShapeContext& c) {
+// TensorFlow says so of resource handles, too.
+absl::Status HandleShape(ShapeContext& c) {
   c.set_output(0, {2});
   return absl::OkStatus();
 }
@@ -174,11 +175,11 @@ absl::Status TakeShape(ShapeContext& c) {
       .Shape(SHAPE)                                     \
       .NotDifferentiable()
 SLUICE_ACCUMULATOR_OP(ConditionalAccumulator, "Ref(string)",
-                      accumulator_op::StringHandleShape);
+                      accumulator_op::HandleShape);
 SLUICE_ACCUMULATOR_OP(SparseConditionalAccumulator, "Ref(string)",
-                      accumulator_op::StringHandleShape);
+                      accumulator_op::HandleShape);
 SLUICE_ACCUMULATOR_OP(ResourceConditionalAccumulator, "resource",
-                      shapes::Scalar);
+                      accumulator_op::HandleShape);
 #undef SLUICE_ACCUMULATOR_OP
 
 #define SLUICE_NUM_ACCUMULATED_OP(NAME, HANDLE) \

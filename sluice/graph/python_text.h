@@ -16,6 +16,8 @@ std::string PythonText(DType type);
 // `Tensor("mul:0", shape=(2,), dtype=float32)`.
 std::string PythonText(Output tensor);
 
+// The type URL of a payload that holds the name of a Python exception.
+inline constexpr char kPythonErrorPayload[] = "sluice/python_error";
 // An InvalidArgument that Python raises as TypeError.
 absl::Status PythonTypeError(std::string_view message);
 

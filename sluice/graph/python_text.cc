@@ -1,7 +1,6 @@
-#include "sluice/autodiff/python_text.h"
+#include "sluice/graph/python_text.h"
 
 #include "absl/strings/cord.h"
-#include "sluice/autodiff/gradients.h"
 
 namespace sluice {
 
