@@ -31,11 +31,15 @@ from sluice.framework.tensor_shape import Dimension, TensorShape  # noqa: F401
 from sluice.ops import array_ops as _array_ops
 from sluice.ops import clip_ops as _clip_ops
 from sluice.ops import control_flow_ops as _control_flow_ops
+from sluice.ops import functional_ops as _functional_ops
 from sluice.ops import init_ops as _init_ops
 from sluice.ops import math_ops as _math_ops
+from sluice.ops import partitioned_variables as _partitioned_variables
 from sluice.ops import random_ops as _random_ops
 from sluice.ops import variables as _variables
-from sluice.ops.gradients import AggregationMethod, gradients  # noqa: F401
+from sluice.ops.custom_gradient import custom_gradient  # noqa: F401
+from sluice.ops.gradients import (  # noqa: F401
+    AggregationMethod, gradients, hessians)
 from sluice.ops.variable_scope import (  # noqa: F401
     AUTO_REUSE, VariableScope, get_local_variable, get_variable,
     get_variable_scope, no_regularizer, variable_op_scope, variable_scope)
@@ -47,6 +51,7 @@ from sluice.ops.data_flow_ops import (  # noqa: F401
 from sluice.ops.state_ops import (  # noqa: F401
     assign, assign_add, assign_sub, count_up_to, scatter_add, scatter_sub,
     scatter_update)
+from sluice.ops.tensor_array_ops import TensorArray  # noqa: F401
 from sluice.client.session import InteractiveSession, Session  # noqa: F401
 
 
@@ -60,9 +65,9 @@ _export(_array_ops, """
     dynamic_stitch expand_dims fill gather gather_nd identity
     invert_permutation listdiff newaxis one_hot ones ones_like pack pad
     parallel_stack placeholder placeholder_with_default rank reshape reverse
-    select setdiff1d shape shape_n size slice split squeeze stack
-    stop_gradient strided_slice tile transpose unique unpack unstack where
-    zeros zeros_like""")
+    select setdiff1d shape shape_n size slice sparse_placeholder split
+    squeeze stack stop_gradient strided_slice tile transpose unique unpack
+    unstack where zeros zeros_like""")
 _export(_math_ops, """
     abs accumulate_n add add_n arg_max arg_min argmax argmin batch_matmul cast
     ceil cos count_nonzero cumsum div divide equal erf exp expm1
@@ -71,13 +76,18 @@ _export(_math_ops, """
     logical_not logical_or logical_xor matmul maximum minimum mod mul multiply
     neg negative not_equal pow range reciprocal reduce_all reduce_any
     reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
-    rint round rsqrt saturate_cast segment_sum sigmoid sign sin sqrt square
+    rint round rsqrt saturate_cast segment_sum sigmoid sign sin
+    sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square
     squared_difference sub subtract tanh to_double to_float to_int32 to_int64
     truediv truncatediv unsorted_segment_sum""")
 _export(_clip_ops, """
     clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value
     global_norm""")
 _export(_control_flow_ops, "Assert case cond group no_op tuple while_loop")
+_export(_partitioned_variables, """
+    fixed_size_partitioner min_max_variable_partitioner
+    variable_axis_size_partitioner""")
+_export(_functional_ops, "foldl foldr map_fn scan")
 _export(_random_ops, """
     multinomial random_normal random_shuffle random_uniform set_random_seed
     truncated_normal""")

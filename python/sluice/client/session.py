@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 from sluice import _sluice
+from sluice.client import interrupts
 from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework import protos
@@ -58,9 +59,12 @@ class _Fetches(object):
             raise ValueError("Fetch argument %r cannot be interpreted as a "
                              "Tensor. (%s)" % (original, e)) from None
         if not graph.is_fetchable(element):
-            raise ValueError("Operation %r has been marked as not fetchable. "
-                             "Typically this happens when it is defined in "
-                             "another function or code block." % element.name)
+            raise errors.InaccessibleTensorError(
+                "Operation %r has been marked as not fetchable. Typically this "
+                "happens when it is defined in another function or code block. "
+                "Use return values,explicit Python locals or TensorFlow "
+                "collections to access it." % getattr(element, "op",
+                                                      element).name)
         at = self._index.get(element)
         if at is None:
             at = self._index[element] = len(self.leaves)
@@ -127,6 +131,8 @@ register_session_run_conversion_functions(
 
 
 def _flatten_feeds(feed_dict):
+    if not isinstance(feed_dict, collections.abc.Mapping):
+        raise TypeError("input must be a dictionary")
     for key, value in feed_dict.items():
         for pair in _flatten_feed(key, value):
             yield pair
@@ -146,6 +152,14 @@ def _flatten_feed(key, value):
     yield key, value
 
 
+def _holds(kind, value):
+    """Whether `value` is the same as an element of type `kind`."""
+    try:
+        return kind(value) == value
+    except OverflowError:
+        return False
+
+
 def _feed_array(tensor, value):
     """`value` as an array that can be fed for `tensor`."""
     if isinstance(value, ops.Tensor):
@@ -157,7 +171,7 @@ def _feed_array(tensor, value):
     dtype = tensor.dtype.base_dtype
     kind = dtype.as_numpy_dtype
     if isinstance(value, int) and not isinstance(value, bool) and \
-            kind not in (np.object_, np.bool_) and kind(value) != value:
+            kind not in (np.object_, np.bool_) and not _holds(kind, value):
         raise TypeError(
             "Type of feed value %s with type %s is not compatible with Tensor "
             "type %s. Try explicitly setting the type of the feed tensor to a "
@@ -206,6 +220,7 @@ class BaseSession(object):
             config = merged
         self._core = _sluice.open_session(target, graph._core,
                                           config.SerializeToString())
+        interrupts.watch(_WAITING)
 
     @property
     def graph(self):
@@ -233,6 +248,9 @@ class BaseSession(object):
             self.close()
         except Exception:  # Nobody is left to tell.
             pass
+
+    def _interrupt(self):
+        _sluice.session_of(self._core).interrupt()
 
     def list_devices(self):
         return [_DeviceAttributes(*d) for d in
@@ -398,6 +416,9 @@ class BaseSession(object):
         at.update(fed)
         return wanted.rebuild([at[e] for e in wanted.leaves])
 
+
+_WAITING = {method.__code__ for method in (
+    BaseSession.run, BaseSession._run_step, BaseSession._prepare)}
 
 _DeviceAttributes = collections.namedtuple(
     "_DeviceAttributes",

@@ -15,6 +15,12 @@ def _is_tensor_in(value):
                                                     "_as_graph_element")
 
 
+def _all_text(value):
+    if isinstance(value, (list, tuple)):
+        return all(_all_text(v) for v in value)
+    return isinstance(value, (str, bytes, np.ndarray, np.generic))
+
+
 def _python_type_ok(value, dtype):
     """Whether Python values may become `dtype`, as strict as TensorFlow."""
     if isinstance(value, (list, tuple)):
@@ -34,10 +40,36 @@ def _python_type_ok(value, dtype):
     return True
 
 
-def _first_leaf(value):
+def _bad_leaf(value, dtype):
+    """The first value that cannot become `dtype`."""
     while isinstance(value, (list, tuple)) and value:
-        value = value[0]
+        value = next(v for v in value if not _python_type_ok(v, dtype))
     return value
+
+
+def _check_dense(value):
+    """Lists must be as deep and as long everywhere."""
+    wanted = []
+    level = value
+    while isinstance(level, (list, tuple)):
+        wanted.append(len(level))
+        level = level[0] if level else None
+    def check(part, shape):
+        if not isinstance(part, (list, tuple)) or not shape:
+            return not isinstance(part, (list, tuple)) and not shape
+        return len(part) == shape[0] and all(check(p, shape[1:])
+                                             for p in part)
+    if not check(value, wanted):
+        raise ValueError(
+            "Argument must be a dense tensor: %s - got shape %s, but wanted "
+            "%s." % (value, wanted[:1], wanted))
+
+
+def _not_convertible(value):
+    return TypeError(
+        "Failed to convert object of type %s to Tensor. Contents: %s. "
+        "Consider casting elements to a supported type." %
+        (type(value), value))
 
 
 def _plain(value):
@@ -72,12 +104,16 @@ def to_array(value, dtype=None):
         if value is None:
             raise ValueError("None values not supported.")
         if dtype is not None and not _python_type_ok(value, dtype):
-            leaf = _first_leaf(value)
+            leaf = _bad_leaf(value, dtype)
             raise TypeError(
                 "Expected %s, got %r of type '%s' instead." %
                 (dtype.name, leaf, type(leaf).__name__))
+        if isinstance(value, (list, tuple)):
+            _check_dense(value)
         if dtype is None or dtype is dtypes.string:
             array = np.array(value)
+            if array.dtype.kind in "US" and not _all_text(value):
+                raise _not_convertible(value)
         else:
             try:
                 array = np.array(value, dtype=dtype.as_numpy_dtype)
@@ -106,7 +142,7 @@ def to_array(value, dtype=None):
     elif array.dtype.kind == "O":
         if array.size and not all(isinstance(v, (str, bytes))
                                   for v in array.ravel()):
-            raise ValueError("Can't convert %r to a tensor" % (value,))
+            raise _not_convertible(value)
     return np.require(array, requirements="C") if array.ndim else array
 
 

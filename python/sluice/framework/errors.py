@@ -90,6 +90,15 @@ UnavailableError = _define("UnavailableError", UNAVAILABLE)
 DataLossError = _define("DataLossError", DATA_LOSS)
 UnauthenticatedError = _define("UnauthenticatedError", UNAUTHENTICATED)
 
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """A tensor is used where Python needs its value."""
+
+
+class InaccessibleTensorError(ValueError):
+    """A tensor is used outside of the loop or branch it belongs to."""
+
+
 _CLASSES = {
     CANCELLED: CancelledError,
     UNKNOWN: UnknownError,

@@ -41,6 +41,8 @@ def import_graph_def(graph_def, input_map=None, return_elements=None,
             except errors.InvalidArgumentError as e:
                 raise ValueError(e.message) from None
             except errors.NotFoundError as e:
+                if e.message.startswith("Op type not registered"):
+                    raise
                 raise ValueError(e.message) from None
     if return_elements is None:
         return None

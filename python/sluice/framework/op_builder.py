@@ -162,7 +162,18 @@ def _convert_inputs(sig, values, attrs):
                 "Input '%s' of '%s' Op has type %s that does not match "
                 "%s." % (arg.name, sig.name, value.dtype.name,
                          "expected type of %s" % dtype.name if arg.type else
-                         "type %s of argument" % dtype.name)) from None
+                         "type %s of argument '%s'" % (
+                             dtype.name, next(
+                                 a.name for a in sig.inputs
+                                 if a.type_attr == arg.type_attr)))) from None
+        except TypeError as e:
+            if dtype is None or isinstance(value, ops.Tensor):
+                raise
+            raise TypeError(
+                "Expected %s passed to parameter '%s' of op '%s', got %r of "
+                "type '%s' instead. Error: %s" %
+                (dtype.name, arg.name, sig.name, value, type(value).__name__,
+                 e)) from None
         if arg.is_ref and not tensor.dtype._is_ref_dtype:
             raise TypeError(
                 "'%s' Op requires that input '%s' be a mutable tensor (e.g.: "

@@ -61,6 +61,22 @@ class GraphKeys(object):
     _SUMMARY_COLLECTION = "_SUMMARY_V2"
 
 
+def _shape_conflict(ours, theirs):
+    """Why two shapes cannot be those of one tensor."""
+    if ours.ndims != theirs.ndims:
+        return "Shapes must be equal rank, but are %d and %d" % (
+            ours.ndims, theirs.ndims)
+    def text(shape):
+        return "[%s]" % ",".join("?" if d is None else str(d)
+                                 for d in shape.as_list())
+    for i, (a, b) in enumerate(zip(ours.as_list(), theirs.as_list())):
+        if a is not None and b is not None and a != b:
+            return ("Dimension %d in both shapes must be equal, but are %d "
+                    "and %d. Shapes are %s and %s." %
+                    (i, a, b, text(ours), text(theirs)))
+    return "Shapes %s and %s are not compatible" % (ours, theirs)
+
+
 class Tensor(object):
     """One output of an operation."""
 
@@ -118,8 +134,8 @@ class Tensor(object):
         try:
             self._op._graph._core.set_shape(self._op._id, self._index,
                                             shape._core())
-        except errors.InvalidArgumentError as e:
-            raise ValueError(e.message) from None
+        except errors.InvalidArgumentError:
+            raise ValueError(_shape_conflict(self.shape, shape)) from None
 
     @property
     def _key(self):
@@ -165,17 +181,15 @@ class Tensor(object):
         return self is not other
 
     def __iter__(self):
-        raise TypeError(
-            "Tensor objects are only iterable when eager execution is "
-            "enabled. To iterate over this tensor use tf.map_fn. "
-            "iterating over `tf.Tensor` is not allowed in Graph execution.")
+        raise errors.OperatorNotAllowedInGraphError(
+            "iterating over `tf.Tensor` is not allowed in Graph execution. "
+            "Use Eager execution or decorate this function with @tf.function.")
 
     def __bool__(self):
-        raise TypeError(
+        raise errors.OperatorNotAllowedInGraphError(
             "using a `tf.Tensor` as a Python `bool` is not allowed in Graph "
-            "execution. Use `if t is not None:` instead of `if t:` to test if "
-            "a tensor is defined, and use TensorFlow ops such as tf.cond to "
-            "execute subgraphs conditioned on the value of a tensor.")
+            "execution. Use Eager execution or decorate this function with "
+            "@tf.function.")
 
     __nonzero__ = __bool__
 
@@ -759,7 +773,8 @@ class Graph(object):
 
     def is_fetchable(self, element):
         op = element.op if isinstance(element, Tensor) else element
-        return op not in self._unfetchable
+        return op not in self._unfetchable and \
+            self._core.node_fetchable(op._id)
 
     def switch_to_thread_local(self):
         pass
@@ -835,6 +850,9 @@ class _Stack(threading.local):
             if not self.items or self.items[-1] is not item:
                 if item in self.items:
                     self.items.remove(item)
+                raise AssertionError(
+                    "Nesting violated for default stack of %s objects" %
+                    type(item))
             else:
                 self.items.pop()
 
@@ -901,7 +919,7 @@ def _run(operation, feed_dict, graph, session):
         if session is None:
             raise ValueError(
                 "Cannot execute operation using `run()`: No default session "
-                "is registered. Use `with sess.as_default()` or pass an "
+                "is registered. Use `with sess.as_default():` or pass an "
                 "explicit session to `run(session=sess)`")
         if session.graph is not graph:
             raise ValueError(
@@ -1049,6 +1067,11 @@ _converters = []  # (type, function, priority), sorted by priority.
 
 def register_tensor_conversion_function(base_type, conversion_func,
                                         priority=100):
+    types = base_type if isinstance(base_type, tuple) else (base_type,)
+    if not all(isinstance(t, type) for t in types):
+        raise TypeError("base_type must be a type or a tuple of types.")
+    if not callable(conversion_func):
+        raise TypeError("conversion_func must be callable.")
     _converters.append((base_type, conversion_func, priority))
     _converters.sort(key=lambda entry: entry[2])
 
@@ -1063,8 +1086,7 @@ def internal_convert_to_tensor(value, dtype=None, name=None, as_ref=False,
                         value.dtype.base_dtype):
                 raise ValueError(
                     "Tensor conversion requested dtype %s for Tensor with "
-                    "dtype %s: %r" % (wanted.name, value.dtype.name,
-                                      str(value)))
+                    "dtype %s: %r" % (wanted.name, value.dtype.name, value))
         return value
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype)

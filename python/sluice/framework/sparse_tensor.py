@@ -24,6 +24,10 @@ class SparseTensor(object):
             self._dense_shape = ops.convert_to_tensor(
                 dense_shape, name="dense_shape", dtype=dtypes.int64)
 
+            self._indices.shape.with_rank(2)
+            self._values.shape.with_rank(1)
+            self._dense_shape.shape.with_rank(1)
+
     indices = property(lambda self: self._indices)
     values = property(lambda self: self._values)
     dense_shape = property(lambda self: self._dense_shape)

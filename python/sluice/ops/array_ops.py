@@ -5,6 +5,7 @@ import numpy as np
 from sluice.framework import constant_op
 from sluice.framework import dtypes
 from sluice.framework import ops
+from sluice.framework import sparse_tensor
 from sluice.framework import tensor_shape
 from sluice.framework.op_builder import apply_op, build
 
@@ -20,11 +21,33 @@ def stop_gradient(input, name=None):
 
 
 def placeholder(dtype, shape=None, name=None):
+    try:
+        dtype = dtypes.as_dtype(dtype)
+    except TypeError:
+        raise TypeError("Expected DataType for argument 'dtype' not %r." %
+                        (dtype,)) from None
     op = ops.get_default_graph()._add_op(
         "Placeholder", name or "Placeholder", [],
-        {"dtype": int(dtypes.as_dtype(dtype)),
+        {"dtype": int(dtype),
          "shape": tensor_shape.as_shape(shape)._core()})
     return op.outputs[0]
+
+
+def sparse_placeholder(dtype, shape=None, name=None):
+    def named(part):
+        return None if name is None else name + "/" + part
+    if shape is None:
+        shape = placeholder(dtypes.int64, shape=[None], name=named("shape"))
+    else:
+        shape = ops.convert_to_tensor(
+            tensor_shape.as_shape(shape).as_list() if not isinstance(
+                shape, ops.Tensor) else shape,
+            dtype=dtypes.int64, name=named("shape"))
+    return sparse_tensor.SparseTensor(
+        values=placeholder(dtype, shape=[None], name=named("values")),
+        indices=placeholder(dtypes.int64, shape=[None, None],
+                            name=named("indices")),
+        dense_shape=shape)
 
 
 def placeholder_with_default(input, shape, name=None):
@@ -307,6 +330,12 @@ def _getitem(tensor, key, var=None):
         else:
             if isinstance(s, tensor_shape.Dimension):
                 s = s.value
+            if not isinstance(s, (int, np.integer, ops.Tensor)) or \
+                    isinstance(s, bool):
+                raise TypeError(
+                    "Only integers, slices (`:`), ellipsis (`...`), "
+                    "tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors "
+                    "are valid indices, got %r" % (s,))
             begin.append(s)
             end.append(s + 1)
             strides.append(1)
@@ -357,14 +386,16 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None,
             dtype=None, name=None):
     with ops.name_scope(name, "one_hot", [indices, depth]) as scope:
         if dtype is None:
-            for v in (on_value, off_value):
-                if v is not None:
-                    dtype = ops.convert_to_tensor(v).dtype
+            found = [ops.convert_to_tensor(v).dtype.base_dtype
+                     for v in (on_value, off_value) if v is not None]
+            if len(found) == 2 and found[0] != found[1]:
+                raise TypeError(
+                    "dtype %s of on_value does not match dtype %s of "
+                    "off_value" % tuple(found))
+            dtype = found[0] if found else None
         dtype = dtypes.as_dtype(dtype or dtypes.float32)
         if on_value is None:
-            on_value = constant_op.constant(1, dtype, name="on_value") \
-                if False else ops.convert_to_tensor(1, dtype,
-                                                    name="on_value")
+            on_value = ops.convert_to_tensor(1, dtype, name="on_value")
         if off_value is None:
             off_value = ops.convert_to_tensor(0, dtype, name="off_value")
         return apply_op("OneHot", scope, indices=indices, depth=depth,

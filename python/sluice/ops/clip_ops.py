@@ -43,17 +43,16 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     return _like(t, clipped)
 
 
-def _sequence(t_list):
+def _all_values(t_list):
     if not isinstance(t_list, (list, tuple)):
         raise TypeError("t_list should be a sequence")
-    with_values = [None if t is None else ops.convert_to_tensor(
+    return [None if t is None else ops.convert_to_tensor(
         _values(t), name="t_%d" % i) for i, t in enumerate(t_list)]
-    return list(t_list), with_values
 
 
 def global_norm(t_list, name=None):
-    t_list, values = _sequence(t_list)
-    with ops.name_scope(name, "global_norm", t_list):
+    values = _all_values(t_list)
+    with ops.name_scope(name, "global_norm", list(t_list)):
         halves = []
         for v in values:
             if v is not None:
@@ -66,7 +65,6 @@ def global_norm(t_list, name=None):
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
-    _sequence_check(t_list)
     if use_norm is None:
         use_norm = global_norm(t_list, name)
     with ops.name_scope(name, "clip_by_global_norm",
@@ -78,9 +76,8 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
         scale = array_ops.where(
             math_ops.is_finite(use_norm), scale,
             constant_op.constant(float("nan"), dtype=use_norm.dtype))
-        _, values = _sequence(t_list)
         clipped = []
-        for i, v in enumerate(values):
+        for i, v in enumerate(_all_values(t_list)):
             if v is None:
                 clipped.append(None)
                 continue
@@ -89,11 +86,6 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
                                                   name="%s_%d" % (scope, i)))
         return [None if c is None else _like(t, c)
                 for t, c in zip(t_list, clipped)], use_norm
-
-
-def _sequence_check(t_list):
-    if not isinstance(t_list, (list, tuple)):
-        raise TypeError("t_list should be a sequence")
 
 
 def clip_by_average_norm(t, clip_norm, name=None):

@@ -61,7 +61,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients",
         raise ValueError("Unknown value for unconnected_gradients: %r" %
                          unconnected_gradients)
     graph = ops._graph_of(ys) or ops.get_default_graph()
-    ys = [_x_tensor(y) for y in ys]
+    ys = [ops.convert_to_tensor(y) for y in ys]
     xs = [_x_tensor(x) for x in xs]
     stops = [_x_tensor(s) for s in stops]
     method = 0 if aggregation_method is None else aggregation_method
@@ -107,3 +107,30 @@ def gradients(ys, xs, grad_ys=None, name="gradients",
     except errors.InvalidArgumentError as e:
         raise ValueError(e.message) from None
     return [_from_core(graph, g) for g in result]
+
+
+def hessians(ys, xs, name="hessians", colocate_gradients_with_ops=False,
+             gate_gradients=False, aggregation_method=None):
+    """The second derivatives of the sum of ys, a tensor for each x."""
+    from sluice.framework import constant_op
+    from sluice.ops import array_ops
+    from sluice.ops import control_flow_ops
+    from sluice.ops import tensor_array_ops
+    xs = _as_list(xs)
+    options = {"colocate_gradients_with_ops": colocate_gradients_with_ops,
+               "gate_gradients": gate_gradients,
+               "aggregation_method": aggregation_method}
+    result = []
+    for gradient, x in zip(gradients(ys, xs, **options), xs):
+        gradient = array_ops.reshape(gradient, [-1])
+        count = array_ops.size(x)
+        rows = control_flow_ops.while_loop(
+            lambda j, _: j < count,
+            lambda j, rows: (j + 1, rows.write(j, gradients(
+                gradient[j], x)[0])),
+            [constant_op.constant(0),
+             tensor_array_ops.TensorArray(x.dtype, count)])[1]
+        shape = array_ops.shape(x)
+        result.append(array_ops.reshape(
+            rows.stack(), array_ops.concat((shape, shape), 0)))
+    return result

@@ -131,10 +131,7 @@ def _binary_operator(func, op_name):
             if not isinstance(y, ops.Tensor):
                 try:
                     y = ops.convert_to_tensor(
-                        y, dtype_hint=x.dtype.base_dtype, name="y") \
-                        if hasattr(y, "_as_graph_element") else \
-                        ops.convert_to_tensor(y, dtype=x.dtype.base_dtype,
-                                              name="y")
+                        y, dtype_hint=x.dtype.base_dtype, name="y")
                 except TypeError:
                     if hasattr(type(y), "__r%s__" % op_name):
                         return NotImplemented
@@ -296,6 +293,11 @@ def add_n(inputs, name=None):
         raise ValueError("inputs must be a list of at least one "
                          "Tensor/IndexedSlices with the same dtype and shape")
     tensors = ops.convert_n_to_tensor(inputs)
+    types = [t.dtype.base_dtype for t in tensors]
+    if any(t != types[0] for t in types):
+        raise TypeError(
+            "Tensors in list passed to 'inputs' of 'AddN' Op have types [%s] "
+            "that don't all match." % ", ".join(t.name for t in types))
     if len(tensors) == 1:
         if name:
             return array_ops.identity(tensors[0], name=name)
@@ -349,6 +351,18 @@ def segment_sum(data, segment_ids, name=None):
     return apply_op("SegmentSum", name, data=data, segment_ids=segment_ids)
 
 
+def _sparse_segment(op_type):
+    def function(data, indices, segment_ids, name=None):
+        return apply_op(op_type, name, data=data, indices=indices,
+                        segment_ids=segment_ids)
+    return function
+
+
+sparse_segment_sum = _sparse_segment("SparseSegmentSum")
+sparse_segment_mean = _sparse_segment("SparseSegmentMean")
+sparse_segment_sqrt_n = _sparse_segment("SparseSegmentSqrtN")
+
+
 def l2_loss(t, name=None):
     return apply_op("L2Loss", name, t=t)
 
@@ -372,3 +386,20 @@ def count_nonzero(input_tensor, axis=None, keepdims=None,
         return cast(reduce_sum(to_int64(not_equal(
             x, constant_op.constant(0, x.dtype.base_dtype))), axis=axis,
             keepdims=keepdims), dtype)
+
+
+def _slices_to_tensor(value, dtype=None, name=None, as_ref=False):
+    """The rows of slices, summed into a tensor of their dense shape."""
+    if dtype is not None and not dtype.is_compatible_with(value.dtype):
+        raise ValueError(
+            "Tensor conversion requested dtype %s for IndexedSlices with "
+            "dtype %s" % (dtype.name, value.dtype.name))
+    if value.dense_shape is None:
+        raise ValueError(
+            "Tensor conversion requested for IndexedSlices without "
+            "dense_shape: %s" % value)
+    return unsorted_segment_sum(value.values, value.indices,
+                                value.dense_shape[0], name=name)
+
+
+ops.register_tensor_conversion_function(ops.IndexedSlices, _slices_to_tensor)

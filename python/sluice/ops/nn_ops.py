@@ -6,6 +6,7 @@ from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework.op_builder import apply_op
 from sluice.ops import array_ops
+from sluice.ops import embedding_ops
 from sluice.ops import math_ops
 from sluice.ops import random_ops
 
@@ -26,6 +27,8 @@ softsign = _features("Softsign")
 sigmoid = math_ops.sigmoid
 tanh = math_ops.tanh
 l2_loss = math_ops.l2_loss
+embedding_lookup = embedding_ops.embedding_lookup
+embedding_lookup_sparse = embedding_ops.embedding_lookup_sparse
 
 
 def leaky_relu(features, alpha=0.2, name=None):
@@ -94,6 +97,12 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None,
         labels = ops.convert_to_tensor(labels)
         logits = ops.convert_to_tensor(logits)
         labels_static = labels.shape
+        if labels_static.ndims is not None and logits.shape.ndims and \
+                labels_static.ndims != logits.shape.ndims - 1:
+            raise ValueError(
+                "Rank mismatch: Rank of labels (received %s) should equal "
+                "rank of logits minus 1 (received %s)." %
+                (labels_static.ndims, logits.shape.ndims))
         array_ops.shape(labels)
         if logits.shape.ndims == 2:
             cost = apply_op(
@@ -166,6 +175,9 @@ def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None,
         logits = ops.convert_to_tensor(logits, name="logits")
         labels = ops.convert_to_tensor(labels, name="labels",
                                        dtype=logits.dtype)
+        if not labels.shape.is_compatible_with(logits.shape):
+            raise ValueError("logits and labels must have the same shape "
+                             "(%s vs %s)" % (logits.shape, labels.shape))
         zeros = array_ops.zeros_like(logits, dtype=logits.dtype)
         positive = logits >= zeros
         relu_logits = array_ops.where(positive, logits, zeros)
@@ -181,8 +193,15 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None,
         raise ValueError("You must provide a rate to dropout.")
     with ops.name_scope(name, "dropout", [x]):
         x = ops.convert_to_tensor(x, name="x")
+        if not x.dtype.is_floating:
+            raise ValueError(
+                "x has to be a floating point tensor since it's going to be "
+                "scaled. Got a %s tensor instead." % x.dtype)
         if rate is None:
             rate = 1 - keep_prob
+        if isinstance(rate, (int, float)) and not 0 <= rate < 1:
+            raise ValueError("rate must be a scalar tensor or a float in the "
+                             "range [0, 1), got %g" % rate)
         if not isinstance(rate, ops.Tensor) and rate == 0:
             return x
         rate = ops.convert_to_tensor(rate, dtype=x.dtype, name="rate")
@@ -224,20 +243,6 @@ def zero_fraction(value, name=None):
 def xw_plus_b(x, weights, biases, name=None):
     with ops.name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
         return bias_add(math_ops.matmul(x, weights), biases, name=scope)
-
-
-def embedding_lookup(params, ids, partition_strategy="mod", name=None,
-                     validate_indices=True, max_norm=None):
-    if isinstance(params, (list, tuple)):
-        if len(params) != 1:
-            raise NotImplementedError(
-                "embedding_lookup over several tables is not provided yet")
-        params = params[0]
-    with ops.name_scope(name, "embedding_lookup", [params, ids]) as scope:
-        ids = ops.convert_to_tensor(ids, name="ids")
-        with ops.colocate_with(params):
-            result = array_ops.gather(params, ids, name=scope)
-        return array_ops.identity(result)
 
 
 def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):

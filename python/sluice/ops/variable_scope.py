@@ -2,11 +2,14 @@
 
 import contextlib
 import copy
+import inspect
 
 from sluice.framework import dtypes
 from sluice.framework import ops
 from sluice.framework import tensor_shape
+from sluice.ops import array_ops
 from sluice.ops import init_ops
+from sluice.ops import partitioned_variables
 from sluice.ops import variables
 
 GraphKeys = ops.GraphKeys
@@ -25,6 +28,7 @@ class _Store(object):
 
     def __init__(self):
         self.vars = {}
+        self.partitioned = {}
         self.scope = VariableScope(False)
         self.counts = {}
 
@@ -110,6 +114,8 @@ class VariableScope(object):
             regularizer = self._regularizer
         if caching_device is None:
             caching_device = self._caching_device
+        if partitioner is None:
+            partitioner = self._partitioner
         if custom_getter is None:
             custom_getter = self._custom_getter
         if initializer is None:
@@ -152,6 +158,142 @@ def _get_variable(name, shape=None, dtype=dtypes.float32, initializer=None,
                   collections=None, caching_device=None, partitioner=None,
                   validate_shape=True, use_resource=None, constraint=None,
                   **unused):
+    arguments = dict(
+        dtype=dtype, regularizer=regularizer, reuse=reuse,
+        trainable=trainable, collections=collections,
+        caching_device=caching_device, validate_shape=validate_shape,
+        use_resource=use_resource, constraint=constraint)
+    if partitioner is None and reuse and \
+            name in _Store.of(ops.get_default_graph()).partitioned:
+        def partitioner(**unused):
+            return None  # The variable is there already.
+    if partitioner is not None:
+        return _get_partitioned(name, tensor_shape.as_shape(shape),
+                                initializer, partitioner, **arguments)
+    return _get_single(name, shape, initializer, **arguments)
+
+
+class _PartitionInfo(object):
+    """Where the part that an initializer fills lies in the whole."""
+
+    def __init__(self, full_shape, var_offset):
+        self.full_shape = full_shape
+        self.var_offset = var_offset
+
+    def single_offset(self, shape):
+        return self.var_offset[self.single_slice_dim(shape) or 0]
+
+    def single_slice_dim(self, shape):
+        cut = [i for i, (a, b) in enumerate(zip(shape, self.full_shape))
+               if a != b]
+        return cut[0] if cut else None
+
+
+def _slices(shape, partitions):
+    """(offset, shape) of each part."""
+    cut = [i for i, p in enumerate(partitions) if p > 1]
+    if len(cut) > 1:
+        raise ValueError(
+            "Can only slice a variable along one dimension: shape: %s, "
+            "partitioning: %s" % (tensor_shape.TensorShape(shape),
+                                  partitions))
+    axis = cut[0] if cut else 0
+    count = partitions[axis] if partitions else 1
+    offset = [0] * len(shape)
+    for i in range(count):
+        part = list(shape)
+        part[axis] = shape[axis] // count + (i < shape[axis] % count)
+        yield list(offset), part
+        offset[axis] += part[axis]
+
+
+def _get_partitioned(name, shape, initializer, partitioner, dtype=None,
+                     reuse=None, **arguments):
+    store = _Store.of(ops.get_default_graph())
+    dtype = dtypes.as_dtype(dtype)
+    if not callable(initializer) and initializer is not None:
+        initializer = ops.convert_to_tensor(initializer, dtype=dtype)
+        shape = shape.merge_with(initializer.shape)
+    if name in store.partitioned:
+        if not reuse:
+            raise ValueError(
+                "Partitioned variable with name %s already exists. Did you "
+                "mean to set reuse=True or reuse=tf.AUTO_REUSE in VarScope?" %
+                name)
+        found = store.partitioned[name]
+        if not shape.is_compatible_with(found.shape):
+            raise ValueError(
+                "Trying to reuse partitioned variable %s, but specified "
+                "shape %s and found shape %s." % (name, shape, found.shape))
+        return found
+    if reuse is True:
+        raise ValueError(
+            "PartitionedVariable %s does not exist, or was not created with "
+            "tf.get_variable(). Did you mean to set reuse=False or "
+            "reuse=tf.AUTO_REUSE in VarScope?" % name)
+    if not shape.is_fully_defined():
+        raise ValueError("Shape of a new partitioned variable (%s) must be "
+                         "fully defined, but instead was %s." % (name, shape))
+    partitions = partitioner(shape=shape, dtype=dtype)
+    if not isinstance(partitions, (list, tuple)):
+        raise ValueError("Partitioner must return a sequence, but saw: %s" %
+                         partitions)
+    if len(partitions) != shape.ndims:
+        raise ValueError(
+            "Partitioner returned a partition list that does not match the "
+            "Variable's rank: %s vs. %s" % (partitions, shape))
+    if min(partitions, default=1) < 1:
+        raise ValueError("Partitioner returned zero partitions for some axes: "
+                         "%s" % partitions)
+    parts = []
+    for i, (offset, part_shape) in enumerate(_slices(shape.as_list(),
+                                                     partitions)):
+        part_name = "%s/part_%d" % (name, i)
+        init, init_shape = initializer, part_shape
+        with ops.name_scope(part_name + "/PartitionedInitializer"):
+            if isinstance(initializer, ops.Tensor):
+                init = array_ops.slice(initializer, offset, part_shape)
+                init_shape = None
+        with ops.name_scope(None):
+            part = _get_single(
+                part_name, init_shape, init, dtype=dtype, reuse=reuse,
+                partition_info=_PartitionInfo(shape.as_list(), offset),
+                **arguments)
+        part._set_save_slice_info(variables.SaveSliceInfo(
+            name, shape.as_list(), offset, part_shape))
+        parts.append(part)
+    made = partitioned_variables.PartitionedVariable(
+        name=name, shape=shape, dtype=dtype, variable_list=parts,
+        partitions=partitions)
+    store.partitioned[name] = made
+    return made
+
+
+def _call_initializer(initializer, shape, dtype, partition_info):
+    """Initializers of programs take fewer arguments than ours."""
+    if not shape.is_fully_defined():
+        try:
+            return initializer()
+        except TypeError:
+            raise ValueError(
+                "The initializer passed is not valid. It should be a callable "
+                "with no arguments and the shape should not be provided or an "
+                "instance of `tf.keras.initializers.*' and `shape` should be "
+                "fully defined.") from None
+    arguments = {"dtype": dtype, "partition_info": partition_info}
+    try:
+        accepted = inspect.signature(initializer).parameters
+    except (TypeError, ValueError):
+        return initializer(shape.as_list(), dtype=dtype)
+    if not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
+        arguments = {k: v for k, v in arguments.items() if k in accepted}
+    return initializer(shape.as_list(), **arguments)
+
+
+def _get_single(name, shape=None, initializer=None, dtype=dtypes.float32,
+                regularizer=None, reuse=None, trainable=None,
+                collections=None, caching_device=None, validate_shape=True,
+                use_resource=None, constraint=None, partition_info=None):
     store = _Store.of(ops.get_default_graph())
     dtype = dtypes.as_dtype(dtype)
     shape = tensor_shape.as_shape(shape)
@@ -181,12 +323,8 @@ def _get_variable(name, shape=None, dtype=dtypes.float32, initializer=None,
         initializer = initializer()  # A class was passed in its place.
     if callable(initializer):
         def init_val():
-            if shape.is_fully_defined():
-                try:
-                    return initializer(shape.as_list(), dtype=dtype)
-                except TypeError:
-                    return initializer(shape.as_list())
-            return initializer()
+            return _call_initializer(initializer, shape, dtype,
+                                     partition_info)
         variable_dtype = dtype.base_dtype
     else:
         if shape.ndims is not None:
@@ -248,6 +386,9 @@ def variable_scope(name_or_scope, default_name=None, values=None,
         reuse = None
     if reuse not in (None, True, AUTO_REUSE):
         raise ValueError("The reuse parameter must be True or False or None.")
+    if not isinstance(name_or_scope, (str, VariableScope, type(None))):
+        raise TypeError("VariableScope: name_or_scope must be a string or "
+                        "VariableScope.")
     if name_or_scope is None and reuse:
         raise ValueError("reuse=True cannot be used without a name_or_scope")
     graph = ops._graph_of(values) or ops.get_default_graph()

@@ -1,0 +1,98 @@
+"""Ctrl-C ends what a program waits for: real processes, real signals."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import sluice as tf
+
+_PATH = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))
+_DEADLINE_SECS = 60
+
+WAITS = {
+    "a step": """
+        q = tf.FIFOQueue(1, tf.float32)
+        get = q.dequeue()
+        sess = tf.Session()
+        print("ready", flush=True)
+        sess.run(get)
+    """,
+    "a step that ran before": """
+        q = tf.FIFOQueue(1, tf.float32, shapes=[[]])
+        put, get = q.enqueue(1.0), q.dequeue()
+        sess = tf.Session()
+        for _ in range(3):
+            sess.run(put)
+            sess.run(get)
+        print("ready", flush=True)
+        sess.run(get)
+    """,
+    "a step on a server": """
+        server = tf.train.Server.create_local_server()
+        get = tf.FIFOQueue(1, tf.float32).dequeue()
+        sess = tf.Session(server.target)
+        print("ready", flush=True)
+        sess.run(get)
+    """,
+    "a step of a monitored session": """
+        get = tf.FIFOQueue(1, tf.float32).dequeue()
+        with tf.train.MonitoredSession() as sess:
+            print("ready", flush=True)
+            sess.run(get)
+    """,
+    "a server": """
+        server = tf.train.Server.create_local_server()
+        print("ready", flush=True)
+        server.join()
+    """,
+}
+
+
+def start(program):
+    lines = ["import sluice as tf", "try:"]
+    body = [line[8:] for line in program.strip("\n").splitlines()]
+    lines += ["    " + line for line in body]
+    lines += ["except KeyboardInterrupt:", "    print('interrupted')"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "\n".join(lines)], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=dict(os.environ, PYTHONPATH=_PATH))
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    return process
+
+
+@pytest.mark.parametrize("what", sorted(WAITS))
+def test_interrupts(what):
+    process = start(WAITS[what])
+    try:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=_DEADLINE_SECS)
+    finally:
+        process.kill()
+        process.wait()
+    assert out == "interrupted\n", err
+    assert process.returncode == 0, err
+
+
+def test_the_session_runs_on_after_an_interrupt():
+    process = start("""
+        get = tf.FIFOQueue(1, tf.float32).dequeue()
+        two = tf.constant(1) + 1
+        sess = tf.Session()
+        print("ready", flush=True)
+        try:
+            sess.run(get)
+        except KeyboardInterrupt:
+            print(sess.run(two))
+            raise
+    """)
+    try:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=_DEADLINE_SECS)
+    finally:
+        process.kill()
+        process.wait()
+    assert out == "2\ninterrupted\n", err

@@ -1,0 +1,67 @@
+"""A traced step becomes JSON that trace viewers read."""
+
+import json
+
+import pytest
+
+import sluice as tf
+from sluice.client import timeline
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph():
+    tf.reset_default_graph()
+    yield
+    tf.reset_default_graph()
+
+
+def traced_step():
+    x = tf.placeholder(tf.float32, [None, 2], name="x")
+    y = tf.matmul(x, tf.ones([2, 2]), name="product")
+    metadata = tf.RunMetadata()
+    with tf.Session() as sess:
+        sess.run(y, {x: [[1, 2]]},
+                 options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+                 run_metadata=metadata)
+    return metadata.step_stats
+
+
+def events(**kwargs):
+    text = timeline.Timeline(traced_step()).generate_chrome_trace_format(
+        **kwargs)
+    return json.loads(text)["traceEvents"]
+
+
+def test_every_device_is_a_process():
+    names = [e["args"]["name"] for e in events() if e["ph"] == "M"]
+    assert names[0] == "Allocators"
+    assert any(n.endswith("Compute") for n in names)
+
+
+def test_every_node_that_ran_is_an_event():
+    ran = {e["args"]["name"]: e for e in events() if e["ph"] == "X"}
+    product = ran["product"]
+    assert product["name"] == product["args"]["op"] == "MatMul"
+    assert product["cat"] == "Op" and product["dur"] >= 1
+    assert "input0" in product["args"]
+
+
+def test_data_flows_between_lanes_have_both_ends():
+    flows = [e for e in events() if e.get("cat") == "DataFlow"]
+    starts = {e["id"] for e in flows if e["ph"] == "s"}
+    assert starts == {e["id"] for e in flows if e["ph"] == "t"}
+    assert not [e for e in events(show_dataflow=False)
+                if e.get("cat") == "DataFlow"]
+
+
+def test_the_hook_writes_a_timeline(tmp_path):
+    step = tf.train.get_or_create_global_step()
+    train = tf.assign_add(step, 1)
+    hook = tf.train.ProfilerHook(save_steps=2, output_dir=str(tmp_path))
+    with tf.train.MonitoredSession(hooks=[hook]) as sess:
+        for _ in range(4):
+            sess.run(train)
+    files = sorted(p.name for p in tmp_path.glob("timeline-*.json"))
+    assert files
+    with open(tmp_path / files[0]) as f:
+        assert json.load(f)["traceEvents"]
