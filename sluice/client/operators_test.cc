@@ -9,7 +9,6 @@ namespace sluice {
 namespace {
 
 using testing::ElementsAre;
-using testing::FloatEq;
 using testing::HasSubstr;
 
 using Operators = GraphFixture;

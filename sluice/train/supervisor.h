@@ -51,7 +51,7 @@ struct SupervisorOptions {
 // PrepareOrWaitForSession. One thread drives it; the graph outlives it.
 class Supervisor {
  public:
-  Supervisor(Graph& graph, SupervisorOptions options = {});
+  explicit Supervisor(Graph& graph, SupervisorOptions options = {});
   // Stops.
   ~Supervisor();
 
