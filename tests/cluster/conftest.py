@@ -22,13 +22,12 @@ class Process(object):
     """A program under test; its output is read as it comes."""
 
     def __init__(self, command, cwd, **options):
-        self._started = time.monotonic()
         self._process = subprocess.Popen(
             command, cwd=str(cwd), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace", start_new_session=True, **options)
         self._changed = threading.Condition()
-        self._lines = []  # (seconds since the start, text)
+        self._lines = []
         self._ended = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -36,8 +35,7 @@ class Process(object):
     def _read(self):
         for line in self._process.stdout:
             with self._changed:
-                self._lines.append((time.monotonic() - self._started,
-                                    line.rstrip("\n")))
+                self._lines.append(line.rstrip("\n"))
                 self._changed.notify_all()
         with self._changed:
             self._ended = True
@@ -50,26 +48,22 @@ class Process(object):
     @property
     def output(self):
         with self._changed:
-            return "\n".join(text for _, text in self._lines)
+            return "\n".join(self._lines)
 
     def lines(self, text):
         """The lines so far that contain `text`."""
         with self._changed:
-            return [line for _, line in self._lines if text in line]
+            return [line for line in self._lines if text in line]
 
     def expect(self, text, seconds=PATIENCE, after=0):
         """Waits for the line with `text` behind the first `after` ones.
 
         Returns the line; fails with all the output if it does not come.
         """
-        return self.expect_when(text, seconds, after)[1]
-
-    def expect_when(self, text, seconds=PATIENCE, after=0):
-        """The same, with the time of the line since the start."""
         deadline = time.monotonic() + seconds
         with self._changed:
             while True:
-                found = [line for line in self._lines if text in line[1]]
+                found = [line for line in self._lines if text in line]
                 if len(found) > after:
                     return found[after]
                 left = deadline - time.monotonic()
