@@ -46,6 +46,8 @@ struct Update {
 Node* AddUpdate(const Scope& scope, Update update, const Grad& grad,
                 bool use_locking) {
   std::vector<Output> inputs;
+  inputs.reserve(update.state.size() + update.before.size() +
+                 update.after.size() + 2);
   for (const Variable& variable : update.state) {
     inputs.push_back(variable.ref());
   }

@@ -132,6 +132,7 @@ bool Coordinator::JoinFor(Seconds timeout) {
 std::vector<std::string> Coordinator::live_threads() const {
   std::vector<std::string> names;
   MutexLock lock(state_->mu);
+  names.reserve(state_->threads.size());
   for (const auto& [id, name] : state_->threads) names.push_back(name);
   return names;
 }

@@ -340,6 +340,7 @@ absl::Status LoggingTensorHook::AfterRun(SessionRunContext&,
 absl::Status LoggingTensorHook::End(Session& session) {
   if (!at_end_) return absl::OkStatus();
   std::vector<Output> fetches;
+  fetches.reserve(tensors_.size());
   for (const auto& [tag, tensor] : tensors_) fetches.push_back(tensor);
   std::vector<Tensor> values;
   SLUICE_RETURN_IF_ERROR(session.Run({}, fetches, {}, &values));

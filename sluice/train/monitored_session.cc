@@ -23,7 +23,7 @@ constexpr char kAdvice[] =
     "repeatedly, try increasing the number of parameter servers assigned to "
     "the job. Error: ";
 
-std::shared_ptr<Scaffold> OrNew(std::shared_ptr<Scaffold> scaffold) {
+std::shared_ptr<Scaffold> OrNew(const std::shared_ptr<Scaffold>& scaffold) {
   return scaffold != nullptr ? scaffold : std::make_shared<Scaffold>();
 }
 
@@ -51,13 +51,12 @@ size_t IndexOf(Output output, std::vector<Output>* all) {
 
 }  // namespace
 
-ChiefSessionCreator::ChiefSessionCreator(Graph& graph,
-                                         std::shared_ptr<Scaffold> scaffold,
-                                         SessionConfig config,
-                                         std::string checkpoint_dir,
-                                         std::string checkpoint_path)
+ChiefSessionCreator::ChiefSessionCreator(
+    Graph& graph, const std::shared_ptr<Scaffold>& scaffold,
+    SessionConfig config, std::string checkpoint_dir,
+    std::string checkpoint_path)
     : graph_(graph),
-      scaffold_(OrNew(std::move(scaffold))),
+      scaffold_(OrNew(scaffold)),
       config_(std::move(config)),
       checkpoint_dir_(std::move(checkpoint_dir)),
       checkpoint_path_(std::move(checkpoint_path)) {}
@@ -80,12 +79,11 @@ absl::StatusOr<std::shared_ptr<Session>> ChiefSessionCreator::CreateSession() {
       .PrepareSession(config_, init, restore);
 }
 
-WorkerSessionCreator::WorkerSessionCreator(Graph& graph,
-                                           std::shared_ptr<Scaffold> scaffold,
-                                           SessionConfig config,
-                                           double max_wait_secs)
+WorkerSessionCreator::WorkerSessionCreator(
+    Graph& graph, const std::shared_ptr<Scaffold>& scaffold,
+    SessionConfig config, double max_wait_secs)
     : graph_(graph),
-      scaffold_(OrNew(std::move(scaffold))),
+      scaffold_(OrNew(scaffold)),
       config_(std::move(config)),
       max_wait_secs_(max_wait_secs) {}
 
@@ -139,7 +137,7 @@ absl::Status MonitoredSession::CreateSessionOnce() {
 absl::Status MonitoredSession::CreateSession() {
   std::chrono::duration<double> wait(0.05);
   while (true) {
-    const absl::Status status = CreateSessionOnce();
+    absl::Status status = CreateSessionOnce();
     if (status.ok()) return status;
     CloseSession().IgnoreError();  // `status` says why.
     if (!options_.recover || !IsPreemption(status)) return status;
@@ -200,7 +198,7 @@ absl::Status MonitoredSession::Recovering(
            "connected worker or parameter server. The current session will be "
            "closed and a new session will be created."
         << kAdvice << StatusText(status);
-    const absl::Status closing = CloseSession();
+    absl::Status closing = CloseSession();
     if (!closing.ok() && !IsLost(closing)) return closing;
   }
 }
@@ -239,6 +237,7 @@ absl::Status MonitoredSession::RunWithHooks(
   std::vector<Session::Feed> hook_feeds;
   std::vector<Output> all;
   std::vector<size_t> own;
+  own.reserve(fetches.size());
   for (const Output& fetch : fetches) own.push_back(IndexOf(fetch, &all));
   std::vector<std::vector<size_t>> wanted(hooks_.size());
   for (size_t i = 0; i < hooks_.size(); ++i) {
@@ -286,7 +285,7 @@ bool MonitoredSession::ShouldStop() {
   return !CreateSession().ok();
 }
 
-absl::Status MonitoredSession::Close(absl::Status reason) {
+absl::Status MonitoredSession::Close(const absl::Status& reason) {
   if (closed_) return FailedPrecondition("Session is already closed.");
   const bool clean = reason.ok() || absl::IsOutOfRange(reason);
   absl::Status result = clean ? absl::OkStatus() : reason;

@@ -35,7 +35,7 @@ class SessionCreator {
 // Restores the newest checkpoint or initialises the model.
 class ChiefSessionCreator : public SessionCreator {
  public:
-  ChiefSessionCreator(Graph& graph, std::shared_ptr<Scaffold> scaffold,
+  ChiefSessionCreator(Graph& graph, const std::shared_ptr<Scaffold>& scaffold,
                       SessionConfig config = {},
                       std::string checkpoint_dir = {},
                       std::string checkpoint_path = {});
@@ -52,7 +52,7 @@ class ChiefSessionCreator : public SessionCreator {
 // Waits until the chief has made the model ready.
 class WorkerSessionCreator : public SessionCreator {
  public:
-  WorkerSessionCreator(Graph& graph, std::shared_ptr<Scaffold> scaffold,
+  WorkerSessionCreator(Graph& graph, const std::shared_ptr<Scaffold>& scaffold,
                        SessionConfig config = {}, double max_wait_secs = 1800);
   absl::StatusOr<std::shared_ptr<Session>> CreateSession() override;
 
@@ -116,7 +116,7 @@ class MonitoredSession {
   // Ends the training. `reason` is why the loop ended: OK and OUT_OF_RANGE (the
   // input ended) are good and let hooks see the end. Returns what went wrong, a
   // bad reason first. A second call is FAILED_PRECONDITION.
-  absl::Status Close(absl::Status reason = absl::OkStatus());
+  absl::Status Close(const absl::Status& reason = absl::OkStatus());
 
   // The session inside; null when closed.
   Session* session() const { return session_.get(); }

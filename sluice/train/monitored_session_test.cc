@@ -525,7 +525,7 @@ TEST_F(MonitoredCluster, SynchronousWorkersApplyTheMeanOfTheirGradients) {
              .is_chief = task == 0,
              .hooks = {model.optimizer.MakeSessionRunHook(task == 0, 0)}}));
     for (int i = 0; i < 10; ++i) {
-      const absl::Status status = session->Run({}, {}, {model.train}, nullptr);
+      absl::Status status = session->Run({}, {}, {model.train}, nullptr);
       if (!status.ok()) {
         pace.arrive_and_drop();
         return status;

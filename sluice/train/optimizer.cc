@@ -79,6 +79,7 @@ std::vector<GradAndVar> Optimizer::ComputeGradients(
   if (variables.empty())
     return fail(InvalidArgument("No variables to optimize."));
   std::vector<Output> xs;
+  xs.reserve(variables.size());
   for (const Variable& variable : variables) {
     if (!variable) {
       return fail(InvalidArgument("One of the variables to optimize is none."));
@@ -187,6 +188,7 @@ Variable Optimizer::slot(const Variable& var, std::string_view slot) const {
 
 std::vector<std::string> Optimizer::slot_names() const {
   std::vector<std::string> names;
+  names.reserve(slots_.size());
   for (const auto& [name, slots] : slots_) names.push_back(name);
   return names;
 }

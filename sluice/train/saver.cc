@@ -127,7 +127,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session,
                           graph_.FindOutput(def_.save_tensor_name()));
   const std::string dir(DirName(path));
   std::vector<Tensor> saved;
-  const absl::Status status =
+  absl::Status status =
       session.Run({{filename, Tensor::Scalar(prefix)}}, {save}, {}, &saved);
   if (!status.ok()) {
     const bool gone =
@@ -202,7 +202,7 @@ absl::Status Saver::Restore(Session& session, const std::string& prefix) {
   if (restore == nullptr) {
     return InvalidArgument("the graph has no op ", def_.restore_op_name());
   }
-  const absl::Status status =
+  absl::Status status =
       session.Run({{filename, Tensor::Scalar(prefix)}}, {}, {restore}, nullptr);
   if (absl::IsNotFound(status)) {
     return RestoreFailed(status,
@@ -217,6 +217,7 @@ absl::Status Saver::Restore(Session& session, const std::string& prefix) {
 
 std::vector<std::string> Saver::last_checkpoints() const {
   std::vector<std::string> prefixes;
+  prefixes.reserve(kept_.size());
   for (const Kept& kept : kept_) prefixes.push_back(kept.prefix);
   return prefixes;
 }
