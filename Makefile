@@ -64,7 +64,7 @@ run: build  ## train on a local cluster of 1 ps and 2 workers
 bench: build  ## our benchmarks, beside the committed baseline
 	@bench/run
 
-interop: build  ## against real TensorFlow, in environments under build/interop
+interop: build  ## against real TensorFlow, in environments under build/real
 	@tests/interop/run
 
 rival: build  ## side-by-side benchmarks with TensorFlow
