@@ -65,3 +65,14 @@ def test_the_hook_writes_a_timeline(tmp_path):
     assert files
     with open(tmp_path / files[0]) as f:
         assert json.load(f)["traceEvents"]
+
+
+def test_a_transfer_is_named_for_what_it_is():
+    metadata = tf.RunMetadata()
+    device = metadata.step_stats.dev_stats.add(device="/job:ps/task:0")
+    device.node_stats.add(
+        node_name="RecvTensor", all_start_micros=1, all_end_rel_micros=2,
+        timeline_label="[4B] [1Mb/s] edge_1_w from /job:ps to /job:worker")
+    trace = timeline.Timeline(metadata.step_stats)
+    events = json.loads(trace.generate_chrome_trace_format())["traceEvents"]
+    assert "RecvTensor" in [event["name"] for event in events]

@@ -26,6 +26,8 @@ class _Node(object):
 def _parse(stats):
     """(name, op, inputs) as the label of an execution tells them."""
     label = stats.timeline_label
+    if stats.node_name == "RecvTensor":  # Its label tells sizes and devices.
+        return stats.node_name, stats.node_name, []
     match = _TRANSFER.match(label)
     if match:
         return match.group(1), match.group(2), [match.group(3)]
