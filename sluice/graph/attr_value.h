@@ -70,15 +70,13 @@ class AttrValue {
   AttrValue(FunctionName v) : value_(std::move(v)) {}        // NOLINT
   AttrValue(AttrList v) : value_(std::move(v)) {}            // NOLINT
   AttrValue(AttrPlaceholder v) : value_(std::move(v)) {}     // NOLINT
-  AttrValue(std::vector<std::string> v) {
-    list().strings = std::move(v);
-  }                                                                  // NOLINT
+  // NOLINTNEXTLINE: implicit as the others.
+  AttrValue(std::vector<std::string> v) { list().strings = std::move(v); }
   AttrValue(std::vector<int64_t> v) { list().ints = std::move(v); }  // NOLINT
   AttrValue(std::vector<float> v) { list().floats = std::move(v); }  // NOLINT
   AttrValue(std::vector<DType> v) { list().types = std::move(v); }   // NOLINT
-  AttrValue(std::vector<PartialShape> v) {
-    list().shapes = std::move(v);
-  }  // NOLINT
+  // NOLINTNEXTLINE: implicit as the others.
+  AttrValue(std::vector<PartialShape> v) { list().shapes = std::move(v); }
 
   bool empty() const { return std::holds_alternative<std::monostate>(value_); }
   // nullptr if the value is of another kind.
