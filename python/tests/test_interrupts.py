@@ -59,7 +59,9 @@ def start(program):
     process = subprocess.Popen(
         [sys.executable, "-c", "\n".join(lines)], text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=dict(os.environ, PYTHONPATH=_PATH))
+        env=dict(os.environ, PYTHONPATH=_PATH),
+        # Whoever runs these tests in the background has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     assert process.stdout.readline() == "ready\n", process.stderr.read()
     return process
 
