@@ -2,6 +2,7 @@
 by their id when the test is over."""
 
 import os
+import signal
 import socket
 import subprocess
 import textwrap
@@ -22,6 +23,9 @@ class Process(object):
     """A program under test; its output is read as it comes."""
 
     def __init__(self, command, cwd, **options):
+        # Whoever runs these tests in the background has it ignored.
+        options.setdefault("preexec_fn", lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL))
         self._process = subprocess.Popen(
             command, cwd=str(cwd), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
