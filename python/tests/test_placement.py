@@ -39,18 +39,12 @@ def servers():
 
 
 def build(program, spec):
-    """The graph of a program, or a skip if we lack what it uses."""
     graph = tf.Graph()
     names = {"tf": tf, "spec": spec, "PS0": "/job:ps/task:0",
              "PS1": "/job:ps/task:1", "W0": "/job:worker/task:0",
              "W1": "/job:worker/task:1"}
     with graph.as_default():
-        try:
-            exec(program, names)
-        except AttributeError as e:
-            if "has no attribute" in str(e) and "module" in str(e):
-                pytest.skip(str(e))
-            raise
+        exec(program, names)
     return graph
 
 
@@ -81,7 +75,17 @@ def name(record):
                      ", soft" if record["allow_soft_placement"] else "")
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=name)
+def supported(record):
+    """Whether the program uses only modules that there are."""
+    return not ("tf.data." in record["program"] or
+                "tf.lookup." in record["program"])
+
+
+def test_all_but_two_recorded_programs_are_run():
+    assert len([r for r in RECORDS if not supported(r)]) == 2
+
+
+@pytest.mark.parametrize("record", filter(supported, RECORDS), ids=name)
 def test_ops_go_where_tensorflow_puts_them(servers, record):
     started, spec = servers
     graph = build(record["program"], spec)
