@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "sluice/base/mutex.h"
+#include "sluice/base/simulation.h"
 
 namespace sluice {
 namespace {
@@ -17,6 +18,7 @@ struct BlockingPool {
   CondVar work;
   std::deque<absl::AnyInvocable<void()>> tasks SLUICE_GUARDED_BY(mu);
   int idle SLUICE_GUARDED_BY(mu) = 0;
+  int threads SLUICE_GUARDED_BY(mu) = 0;
 
   void Loop() {
     pthread_setname_np(pthread_self(), "sluice-block");
@@ -29,7 +31,10 @@ struct BlockingPool {
         bool in_time = true;
         while (tasks.empty() && in_time) in_time = work.WaitUntil(mu, until);
         --idle;
-        if (tasks.empty()) return;
+        if (tasks.empty()) {
+          --threads;
+          return;
+        }
         task = std::move(tasks.front());
         tasks.pop_front();
       }
@@ -38,17 +43,33 @@ struct BlockingPool {
   }
 };
 
+BlockingPool& ThePool() {
+  static BlockingPool* pool = new BlockingPool;
+  return *pool;
+}
+
 }  // namespace
 
 void RunBlocking(absl::AnyInvocable<void()> task) {
-  static BlockingPool* pool = new BlockingPool;
-  MutexLock lock(pool->mu);
-  pool->tasks.push_back(std::move(task));
-  if (pool->idle >= static_cast<int>(pool->tasks.size())) {
-    pool->work.NotifyOne();
-  } else {
-    std::thread([] { pool->Loop(); }).detach();
+  if (Simulation* simulation = TheSimulation()) {
+    simulation->RunBlocking(std::move(task));
+    return;
   }
+  BlockingPool& pool = ThePool();
+  MutexLock lock(pool.mu);
+  pool.tasks.push_back(std::move(task));
+  if (pool.idle >= static_cast<int>(pool.tasks.size())) {
+    pool.work.NotifyOne();
+  } else {
+    ++pool.threads;
+    std::thread([&pool] { pool.Loop(); }).detach();
+  }
+}
+
+BlockingPoolStats GetBlockingPoolStats() {
+  BlockingPool& pool = ThePool();
+  MutexLock lock(pool.mu);
+  return {pool.threads, static_cast<int>(pool.tasks.size())};
 }
 
 }  // namespace sluice

@@ -10,4 +10,10 @@ namespace sluice {
 
 void RunBlocking(absl::AnyInvocable<void()> task);
 
+struct BlockingPoolStats {
+  int threads = 0;  // Busy and idle ones.
+  int queued = 0;   // Tasks that no thread has taken yet.
+};
+BlockingPoolStats GetBlockingPoolStats();
+
 }  // namespace sluice

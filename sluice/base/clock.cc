@@ -1,5 +1,7 @@
 #include "sluice/base/clock.h"
 
+#include <time.h>
+
 namespace sluice {
 namespace {
 
@@ -18,6 +20,14 @@ class MachineClock : public Clock {
 Clock& RealClock() {
   static MachineClock* clock = new MachineClock;
   return *clock;
+}
+
+SteadyTime CoarseNow() {
+  // steady_clock is CLOCK_MONOTONIC; this one ticks with it.
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return SteadyTime(std::chrono::seconds(now.tv_sec) +
+                    std::chrono::nanoseconds(now.tv_nsec));
 }
 
 }  // namespace sluice

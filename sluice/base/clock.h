@@ -21,4 +21,8 @@ class Clock {
 // The machine's clock; lives for ever.
 Clock& RealClock();
 
+// RealClock().Now() to some milliseconds, at a fifth of its cost: for what only
+// people read.
+SteadyTime CoarseNow();
+
 }  // namespace sluice

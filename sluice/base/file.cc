@@ -106,6 +106,12 @@ absl::Status FileSystem::WriteFileAtomically(const std::string& path,
 absl::StatusOr<std::vector<std::string>> FileSystem::Glob(
     const std::string& pattern) {
   std::vector<std::string> found;
+  if (!HasWildcard(pattern)) {
+    const absl::StatusOr<FileStat> stat = Stat(pattern);
+    if (absl::IsPermissionDenied(stat.status())) return stat.status();
+    if (stat.ok()) found.push_back(pattern);
+    return found;
+  }
   const bool absolute = IsAbsolutePath(pattern);
   std::string_view rest = pattern;
   if (absolute) {

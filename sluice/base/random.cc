@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 
+#include "sluice/base/simulation.h"
+
 namespace sluice {
 namespace {
 
@@ -27,6 +29,7 @@ uint64_t ProcessSeed() {
 }  // namespace
 
 uint64_t RandomId() {
+  if (Simulation* simulation = TheSimulation()) return simulation->RandomId();
   // A child that forked after the first call must not repeat its parent's
   // numbers, so the seed belongs to the process.
   static std::atomic<uint64_t> seed{ProcessSeed()};

@@ -57,6 +57,11 @@ int ThreadPool::size() const {
   return static_cast<int>(state_->threads.size());
 }
 
+int ThreadPool::queued() const {
+  MutexLock lock(state_->mu);
+  return static_cast<int>(state_->tasks.size());
+}
+
 void ThreadPool::Schedule(Task task) {
   if (state_->threads.empty()) {
     task();

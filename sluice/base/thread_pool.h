@@ -24,6 +24,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const;
+  // Tasks that no thread has taken yet.
+  int queued() const;
   void Schedule(Task task);
 
   // Calls body(begin, end) over disjoint ranges that cover [0, n) and returns

@@ -1,0 +1,54 @@
+#include "sluice/base/signals.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+#include "sluice/base/mutex.h"
+
+namespace sluice {
+namespace {
+
+TEST(HandleSignal, ReportsOnAnotherThreadEachTime) {
+  static Mutex mu;
+  static CondVar changed;
+  static int reports = 0;
+  ASSERT_TRUE(HandleSignal(SIGUSR2, [] {
+    MutexLock lock(mu);
+    ++reports;
+    changed.NotifyAll();
+  }));
+  for (int i = 1; i <= 2; ++i) {
+    raise(SIGUSR2);
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    MutexLock lock(mu);
+    while (reports < i) ASSERT_TRUE(changed.WaitUntil(mu, deadline));
+  }
+  // It has a use now.
+  EXPECT_FALSE(HandleSignal(SIGUSR2, [] {}));
+}
+
+TEST(HandleSignal, LeavesASignalAloneThatIsInUse) {
+  signal(SIGWINCH, SIG_IGN);
+  EXPECT_FALSE(HandleSignal(SIGWINCH, [] {}));
+  EXPECT_EQ(signal(SIGWINCH, SIG_DFL), SIG_IGN);
+}
+
+TEST(HandleSignal, ASignalToAForkedChildIsNotTheParents) {
+  static std::atomic<int> reports{0};
+  ASSERT_TRUE(HandleSignal(SIGURG, [] { ++reports; }));
+  const pid_t child = fork();
+  if (child == 0) {
+    raise(SIGURG);
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(reports.load(), 0);
+}
+
+}  // namespace
+}  // namespace sluice
