@@ -21,25 +21,25 @@ target_include_directories(sluice_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_include_directories(sluice_flags SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/gen)
 
 set(sanitizers "")
-if(SLUICE_SANITIZE STREQUAL "address" OR SLUICE_FUZZ)
+set(SLUICE_FUZZ OFF)
+if(SLUICE_SANITIZE STREQUAL "address")
   set(sanitizers -fsanitize=address,undefined -fno-sanitize=vptr)
+  # One build for the tests and for libFuzzer, which only clang has.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    set(SLUICE_FUZZ ON)
+    list(APPEND sanitizers -fsanitize=fuzzer-no-link)
+  endif()
 elseif(SLUICE_SANITIZE STREQUAL "thread")
   set(sanitizers -fsanitize=thread)
 elseif(SLUICE_SANITIZE)
   message(FATAL_ERROR
     "SLUICE_SANITIZE is '${SLUICE_SANITIZE}'; it may be address or thread")
 endif()
-if(SLUICE_FUZZ)
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    message(FATAL_ERROR "SLUICE_FUZZ needs clang (CMAKE_CXX_COMPILER=clang++-16)")
-  endif()
-  list(APPEND sanitizers -fsanitize=fuzzer-no-link)
-endif()
 if(sanitizers)
   target_link_options(sluice_flags INTERFACE ${sanitizers})
   # gcc's flow warnings misfire on instrumented code.
   target_compile_options(sluice_flags INTERFACE ${sanitizers}
-    -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -D_GLIBCXX_ASSERTIONS
+    -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1 -D_GLIBCXX_ASSERTIONS
     $<$<CXX_COMPILER_ID:GNU>:-Wno-error>)
 endif()
 
@@ -132,21 +132,23 @@ function(sluice_library)
   endforeach()
 endfunction()
 
-# A fuzz target `<name>_fuzz`, whose corpus is tests/fuzz/<name>/. Without
-# SLUICE_FUZZ it becomes a test that runs once over the committed corpus.
+# A fuzz target `<name>_fuzz`, whose corpus is tests/fuzz/<name>/: also a test
+# that runs once over what is committed there.
 function(sluice_fuzzer source)
   get_filename_component(target ${source} NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name ${target})
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE sluice sluice_flags)
+  set(once "")
   if(SLUICE_FUZZ)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     add_dependencies(sluice_fuzzers ${target})
+    set(once -runs=0)
   else()
     target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/fuzz_replay.cc)
-    add_test(NAME ${target} COMMAND ${target} tests/fuzz/${name}
-      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endif()
+  add_test(NAME ${target} COMMAND ${target} ${once} tests/fuzz/${name}
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endfunction()
 
 # Called once, after the last folder.

@@ -142,6 +142,7 @@ std::vector<OpCase> ArrayCases() {
       {"Select",
        {Tensor::Of<bool>({2, 3}, {true, false, true, true, false, false}),
         Matrix(), Positive()}},
+      {"SelectV2", {Tensor::Of<bool>({2, 1}, {true, false}), Row(), Matrix()}},
       {"IdentityN", {Matrix(), Row()}},
       {"DynamicPartition", {Matrix(), Ints({1, 0})}, {{"num_partitions", 2}}},
       {"DynamicStitch",

@@ -253,8 +253,12 @@ class ProgramCompiler {
   }
 
   void AssignSlots() {
-    size_t inputs = 0;
-    for (const Node* node : order_) inputs += node->num_inputs();
+    size_t inputs = 0, outputs = 0;
+    for (const Node* node : order_) {
+      inputs += node->num_inputs();
+      outputs += node->num_outputs();
+    }
+    out_.output_types_.reserve(outputs);  // Nodes point into it.
     out_.input_slots_.resize(inputs);
     out_.last_use_ = std::make_unique<bool[]>(inputs);
     // Slots that die inside a segment are used again by later nodes of it.
@@ -305,6 +309,11 @@ class ProgramCompiler {
     const Node& node = *compiled->slots.node;
     const Info& info = info_[node.id()];
     compiled->slots.first_output = info.first_output;
+    compiled->slots.output_types =
+        out_.output_types_.data() + out_.output_types_.size();
+    out_.output_types_.insert(out_.output_types_.end(),
+                              node.output_types().begin(),
+                              node.output_types().end());
     compiled->slots.inputs = out_.input_slots_.data() + *next;
     compiled->slots.last_use = out_.last_use_.get() + *next;
     compiled->reads_begin = static_cast<int32_t>(out_.reads.size());

@@ -123,6 +123,7 @@ class Program {
   friend class ProgramCompiler;
   std::vector<int32_t> input_slots_;  // Storage behind NodeSlots.
   std::unique_ptr<bool[]> last_use_;
+  std::vector<DType> output_types_;
   bool straight_ = false;
 };
 

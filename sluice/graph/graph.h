@@ -60,6 +60,7 @@ class Node {
   int num_outputs() const { return static_cast<int>(output_types_.size()); }
   Output output(int i) const { return {const_cast<Node*>(this), i}; }
   DType output_type(int i) const { return output_types_[i]; }
+  std::span<const DType> output_types() const { return output_types_; }
   const PartialShape& output_shape(int i) const { return output_shapes_[i]; }
   const HandleShape& output_handle(int i) const;
 

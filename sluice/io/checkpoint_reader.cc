@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
   }
   constexpr std::string_view kFailed =
       "Unsuccessful TensorSliceReader constructor: ";
+  if (absl::IsPermissionDenied(paths.status())) return paths.status();
   if (!paths.ok()) {
     return InvalidArgument(kFailed, "Failed to get matching files on ", prefix,
                            ": ", StatusText(paths.status()));

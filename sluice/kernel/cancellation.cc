@@ -1,6 +1,8 @@
 #include "sluice/kernel/cancellation.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace sluice {
 
@@ -38,7 +40,12 @@ void Cancellation::Cancel(absl::Status why) {
     callbacks.swap(callbacks_);
     running_ = true;
   }
-  for (auto& [token, callback] : callbacks) callback();
+  // In the order in which they were registered.
+  std::vector<Token> order;
+  order.reserve(callbacks.size());
+  for (const auto& [token, callback] : callbacks) order.push_back(token);
+  std::ranges::sort(order);
+  for (const Token token : order) callbacks[token]();
   MutexLock lock(mu_);
   running_ = false;
   finished_.NotifyAll();

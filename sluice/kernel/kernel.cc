@@ -25,9 +25,9 @@ absl::Status AsyncKernel::Run(KernelContext& ctx) {
 
 OutputResult KernelContext::Output(int i, const Shape& shape) {
   Slot& slot = slots_[at_->first_output + i];
-  slot.tensor = Tensor(node().output_type(i), shape);
+  slot.tensor = Tensor(at_->output_types[i], shape);
   if (!slot.tensor.initialized()) {
-    return Tensor::Create(node().output_type(i), shape).status();
+    return Tensor::Create(at_->output_types[i], shape).status();
   }
   slot.kind = Slot::Kind::kValue;
   return slot.tensor;
@@ -35,7 +35,7 @@ OutputResult KernelContext::Output(int i, const Shape& shape) {
 
 OutputResult KernelContext::OutputFrom(std::initializer_list<int> candidates,
                                        int i, const Shape& shape) {
-  const DType dtype = node().output_type(i);
+  const DType dtype = at_->output_types[i];
   for (int c : candidates) {
     Slot& in = slots_[at_->inputs[c]];
     if (!at_->last_use[c] || in.tensor.dtype() != dtype ||

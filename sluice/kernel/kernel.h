@@ -35,7 +35,7 @@ struct Slot {
 
   void Clear() {
     if (kind == Kind::kValue) {
-      tensor = Tensor();
+      tensor.Reset();
     } else if (variable) {
       variable = nullptr;
     }
@@ -104,6 +104,9 @@ struct NodeSlots {
   // Whether this node is the last to use that slot and so may take it over.
   const bool* last_use = nullptr;
   int32_t first_output = 0;
+  // One per output. The same as the node's, but a step does not touch nodes:
+  // they are scattered over memory, and each would be a cache miss.
+  const DType* output_types = nullptr;
 };
 
 // Thread-compatible; belongs to one running node.

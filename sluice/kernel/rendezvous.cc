@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <deque>
+#include <map>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
@@ -156,12 +157,15 @@ void LocalRendezvous::RecvAsync(std::string_view key, RecvDone done) {
 }
 
 void LocalRendezvous::Abort(absl::Status status) {
-  absl::flat_hash_map<std::string, State::Entry> entries;
+  std::map<std::string, State::Entry> entries;  // Ended in a fixed order.
   {
     MutexLock lock(state_->mu);
     if (!state_->aborted.ok()) return;
     state_->aborted = status.ok() ? Cancelled("aborted") : status;
-    entries.swap(state_->entries);
+    for (auto& [key, entry] : state_->entries) {
+      entries.emplace(key, std::move(entry));
+    }
+    state_->entries.clear();
     status = state_->aborted;
   }
   for (auto& [key, entry] : entries) {

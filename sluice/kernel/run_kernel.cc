@@ -1,5 +1,6 @@
 #include "sluice/kernel/run_kernel.h"
 
+#include "sluice/base/file_jail.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
 
@@ -23,7 +24,8 @@ absl::StatusOr<std::vector<Tensor>> RunKernel(Kernel& kernel, const Node& node,
   step.cancellation = &cancellation;
   step.rendezvous = &rendezvous;
   step.clock = &RealClock();
-  const NodeSlots where{&node, at.data(), last_use.get(), num_inputs};
+  const NodeSlots where{&node, at.data(), last_use.get(), num_inputs,
+                        node.output_types().data()};
   KernelContext ctx(step, device, slots.data());
   ctx.Enter(where);
   SLUICE_RETURN_IF_ERROR(kernel.Run(ctx));
@@ -35,8 +37,11 @@ absl::StatusOr<std::vector<Tensor>> RunKernel(Kernel& kernel, const Node& node,
 }
 
 Device& ScratchDevice() {
+  // Without any file: those of the task an op is placed on may be others, may
+  // change between steps, or be none of a client's business.
   static Device* device = new Device(
-      *DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1);
+      *DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1,
+      **FileJail({}));
   return *device;
 }
 

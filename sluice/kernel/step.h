@@ -21,6 +21,9 @@ struct WaitInfo {
   std::string where;  // Node and device, or the task.
   int64_t step_id = 0;
   SteadyTime since;
+  // The task that has to act; empty if the wait lasts as long as it is asked
+  // to, as a dequeue's does.
+  std::string owed_by = {};
 };
 
 // Everything this process waits for. The watchdog, the waiting lines, SIGUSR1

@@ -36,7 +36,7 @@ class Variable : public Resource {
   }
 
   // For updates: hold mu() and write through mutable_value().
-  Mutex& mu() const { return mu_; }
+  Mutex& mu() const SLUICE_THREAD_ATTRIBUTE(lock_returned(mu_)) { return mu_; }
   const Tensor& value() const SLUICE_REQUIRES(mu_) { return value_; }
   // The value, in a buffer that only the variable holds. An error when it has
   // none, or no memory is left.

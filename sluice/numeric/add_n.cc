@@ -40,7 +40,7 @@ void AddN(T* out, std::span<const T* const> inputs, int64_t n) {
 template <typename T>
 void AddTo(T* out, const T* x, int64_t n) {
   Wide(n, [=] {
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] += x[i];
   });
 }
@@ -48,7 +48,7 @@ void AddTo(T* out, const T* x, int64_t n) {
 template <typename T>
 void AddScaledTo(T* out, const T* x, T scale, int64_t n) {
   Wide(n, [=] {
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] += scale * x[i];
   });
 }

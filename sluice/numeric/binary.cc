@@ -93,7 +93,7 @@ inline auto Apply(const T& x, const T& y) {
   if constexpr (op == kReciprocalGrad) return -y * (x * x);
 
   if constexpr (op == kReluGrad) return y > 0 ? x : T(0);
-  if constexpr (op == kRelu6Grad) return (y > 0) & (y < 6) ? x : T(0);
+  if constexpr (op == kRelu6Grad) return ((y > 0) & (y < 6)) ? x : T(0);
   if constexpr (op == kEluGrad) return y < 0 ? (y + T(1)) * x : x;
   if constexpr (op == kSeluGrad) {
     return x * (y < 0 ? y + T(kSeluScale * kSeluAlpha) : T(kSeluScale));
@@ -119,15 +119,15 @@ void Loop(R* out, const T* a, int64_t a_step, const T* b, int64_t b_step,
           int64_t n) {
   // Each iteration reads only what it alone writes, so `out` may be an input.
   if (a_step != 0 && b_step != 0) {
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] = Apply<op>(a[i], b[i]);
   } else if (a_step != 0) {
     const T y = *b;
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] = Apply<op>(a[i], y);
   } else {
     const T x = *a;
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] = Apply<op>(x, b[i]);
   }
 }
@@ -168,7 +168,7 @@ template <typename T>
 void LeakyReluGrad(T* out, const T* grad, const T* features, T alpha,
                    int64_t n) {
   Wide(n, [=] {
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) {
       out[i] = features[i] > 0 ? grad[i] : alpha * grad[i];
     }

@@ -7,8 +7,6 @@
 
 #include "sluice/base/half.h"
 
-#pragma GCC optimize("O3")
-
 // A loop for every pair of 15 types would be 225 loops. Instead numbers are
 // widened to int64 or double, a block at a time, and then narrowed; only the
 // common pairs have loops of their own.
@@ -23,8 +21,9 @@ template <typename T>
 constexpr bool kIsComplex = std::is_same_v<T, std::complex<float>> ||
                             std::is_same_v<T, std::complex<double>>;
 
+// What does not fit comes out as the processor has it, as in TensorFlow.
 template <typename To, typename From>
-To Narrow(From x) {
+__attribute__((no_sanitize("float-cast-overflow"))) To Narrow(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (kIsHalf<To>) {

@@ -245,7 +245,7 @@ void VectorTimes(T* y, const T* x, int64_t x_step, Strided<T> matrix, int64_t n,
     const T* r1 = r0 + matrix.row_step;
     const T* r2 = r1 + matrix.row_step;
     const T* r3 = r2 + matrix.row_step;
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t j = 0; j < n; ++j) {
       y[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j]);
     }
@@ -253,7 +253,7 @@ void VectorTimes(T* y, const T* x, int64_t x_step, Strided<T> matrix, int64_t n,
   for (; p < k; ++p) {
     const T x0 = x[p * x_step];
     const T* row = matrix.at(p, 0);
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t j = 0; j < n; ++j) y[j] += x0 * row[j];
   }
 }

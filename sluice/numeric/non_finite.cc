@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#pragma GCC optimize("O3")
-
 namespace sluice {
 namespace {
 

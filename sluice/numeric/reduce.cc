@@ -89,7 +89,7 @@ void ReduceRows(T* out, const T* in, int64_t rows, int64_t columns) {
   Wide(columns, [=] {
     const T* row = in;
     for (int64_t r = 0; r < rows; ++r, row += columns) {
-#pragma GCC ivdep
+      SLUICE_INDEPENDENT
       for (int64_t j = 0; j < columns; ++j) {
         out[j] = Combine<op>(out[j], row[j]);
       }

@@ -1,7 +1,5 @@
 #include "sluice/numeric/select.h"
 
-#pragma GCC optimize("O3")
-
 namespace sluice {
 namespace {
 

@@ -56,7 +56,7 @@ inline T SumOfExp(const T* x, T shift, int64_t n) {
 // Writes exp(x - max) to out and returns the sum.
 template <typename T>
 inline T ExpRow(T* out, const T* x, T max, int64_t n) {
-#pragma GCC ivdep
+  SLUICE_INDEPENDENT
   for (int64_t j = 0; j < n; ++j) out[j] = Exp(x[j] - max);
   return RowSum(out, n);
 }
@@ -73,7 +73,7 @@ void Softmax(T* out, const T* logits, int64_t rows, int64_t classes,
       const T max = RowMax(x, classes);
       if (logarithm) {
         const T shift = Log(SumOfExp(x, max, classes));
-#pragma GCC ivdep
+        SLUICE_INDEPENDENT
         for (int64_t j = 0; j < classes; ++j) y[j] = (x[j] - max) - shift;
       } else {
         const T scale = T(1) / ExpRow(y, x, max, classes);
@@ -104,7 +104,7 @@ void CrossEntropy(T* loss, T* backprop, RowsView<T> logits, RowsView<T> labels,
         total += t[j * labels.column_step] * (log_sum - y[j]);
       }
       loss[i] = total;
-#pragma GCC ivdep
+      SLUICE_INDEPENDENT
       for (int64_t j = 0; j < classes; ++j) {
         y[j] = Exp(y[j]) * scale - t[j * labels.column_step];
       }

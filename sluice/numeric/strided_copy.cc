@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#pragma GCC optimize("O3")
-
 namespace sluice {
 namespace {
 

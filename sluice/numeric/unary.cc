@@ -126,7 +126,7 @@ void UnaryMap(void* out, const void* x, int64_t n) {
   R* to = static_cast<R*>(out);
   const T* from = static_cast<const T*>(x);
   Wide(n, [=] {
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) to[i] = Apply<op>(from[i]);
   });
 }
@@ -134,7 +134,7 @@ void UnaryMap(void* out, const void* x, int64_t n) {
 template <typename T>
 void LeakyRelu(T* out, const T* x, T alpha, int64_t n) {
   Wide(n, [=] {
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] = x[i] > 0 ? x[i] : alpha * x[i];
   });
 }

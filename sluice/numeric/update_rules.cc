@@ -24,7 +24,7 @@ T Shrunk(T x, T rate, T l1, T l2) {
 template <typename Body>
 void ForEach(int64_t n, Body body) {
   Wide(n, [=] {
-#pragma GCC ivdep
+    SLUICE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) body(i);
   });
 }

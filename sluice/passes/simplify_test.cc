@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sluice/base/testing/temp_dir.h"
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
 
@@ -107,6 +108,18 @@ TEST_F(SimplifyTest, DoesNotTouchStateOrRandomness) {
   const std::vector<std::string> left = Left();
   EXPECT_EQ(std::ranges::count(left, "RandomUniform"), 2);
   EXPECT_EQ(std::ranges::count(left, "Identity"), 2);
+}
+
+TEST_F(SimplifyTest, DoesNotTouchFiles) {
+  const TempDir dir;
+  SLUICE_ASSERT_OK(RealFileSystem().WriteFile(dir / "f", "text"));
+  const Output name =
+      scope_.Const(Tensor::Scalar<std::string>(std::string(dir / "f")));
+  Keep(scope_.Add("Identity", {scope_.Add("ReadFile", {name})}));
+  Keep(scope_.Add("Identity", {scope_.Add("MatchingFiles", {name})}));
+  const std::vector<std::string> left = Left();
+  EXPECT_THAT(left, testing::Contains("ReadFile"));
+  EXPECT_THAT(left, testing::Contains("MatchingFiles"));
 }
 
 TEST_F(SimplifyTest, DoesNotFoldIntoSomethingHuge) {

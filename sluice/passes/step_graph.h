@@ -17,20 +17,23 @@ struct StepSignature {
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
+  // Pairs (from, to) of tensor names: what takes `to` gets `from` instead.
+  std::vector<std::pair<std::string, std::string>> connections = {};
   // Feeds and fetches come in several calls: they are transfers like others.
   bool partial = false;
 
   bool operator==(const StepSignature&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const StepSignature& s) {
-    return H::combine(std::move(h), s.feeds, s.fetches, s.targets, s.partial);
+    return H::combine(std::move(h), s.feeds, s.fetches, s.targets,
+                      s.connections, s.partial);
   }
 };
 
 // A fed tensor becomes a client-terminated `_Recv`, a fetched one a `_Send`,
 // both on `client` (not client-terminated in a partial run); their tensor_name
-// is the name given in the signature. Nodes that neither fetches nor targets
-// depend on are left out.
+// is the name given in the signature. A connection becomes an Identity. Nodes
+// that neither fetches nor targets depend on are left out.
 absl::StatusOr<std::unique_ptr<Graph>> BuildStepGraph(
     const Graph& graph, const StepSignature& signature,
     const DeviceInfo& client);

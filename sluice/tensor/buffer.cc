@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 #include <new>
+#include <vector>
 
 #include "sluice/base/mutex.h"
 
@@ -59,6 +60,7 @@ struct BufferPool {
   struct Shared {
     Mutex mu;
     Buffer* head SLUICE_GUARDED_BY(mu) = nullptr;
+    int64_t reuses SLUICE_GUARDED_BY(mu) = 0;
   };
   std::array<Shared, kClasses> shared;
   std::atomic<int64_t> system_allocations{0};
@@ -70,9 +72,29 @@ struct BufferPool {
     return *pool;
   }
 
+  struct ThreadCache;
+  // The caches of all threads, for those who count.
+  Mutex caches_mu;
+  std::vector<ThreadCache*> caches SLUICE_GUARDED_BY(caches_mu);
+  int64_t reuses_of_ended_threads SLUICE_GUARDED_BY(caches_mu) = 0;
+
   struct ThreadCache {
     std::array<FreeList, kClasses> lists;
+    // Written by its thread alone, so that counting costs an ordinary addition.
+    std::atomic<int64_t> reuses{0};
+
+    ThreadCache() {
+      BufferPool& pool = Get();
+      MutexLock lock(pool.caches_mu);
+      pool.caches.push_back(this);
+    }
     ~ThreadCache() {
+      BufferPool& pool = Get();
+      {
+        MutexLock lock(pool.caches_mu);
+        std::erase(pool.caches, this);
+        pool.reuses_of_ended_threads += reuses.load();
+      }
       for (int c = 0; c < kClasses; ++c) {
         while (Buffer* buffer = lists[c].head) {
           lists[c].head = buffer->next_;
@@ -104,10 +126,13 @@ struct BufferPool {
     if (!kPooling) return FromSystem(size_class);
     const size_t block = ClassBytes(size_class);
     if (block <= kLargestCachedBlock) {
-      FreeList& list = Cache().lists[size_class];
+      ThreadCache& cache = Cache();
+      FreeList& list = cache.lists[size_class];
       if (Buffer* buffer = list.head) {
         list.head = buffer->next_;
         list.bytes -= block;
+        cache.reuses.store(cache.reuses.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
         return buffer;
       }
     }
@@ -115,6 +140,7 @@ struct BufferPool {
       MutexLock lock(shared[size_class].mu);
       if (Buffer* buffer = shared[size_class].head) {
         shared[size_class].head = buffer->next_;
+        ++shared[size_class].reuses;
         bytes_pooled.fetch_sub(block, std::memory_order_relaxed);
         return buffer;
       }
@@ -157,6 +183,19 @@ struct BufferPool {
     MutexLock lock(part.mu);
     buffer->next_ = part.head;
     part.head = buffer;
+  }
+
+  int64_t Reuses() {
+    int64_t reuses = 0;
+    for (Shared& part : shared) {
+      MutexLock lock(part.mu);
+      reuses += part.reuses;
+    }
+    MutexLock lock(caches_mu);
+    for (const ThreadCache* cache : caches) {
+      reuses += cache->reuses.load(std::memory_order_relaxed);
+    }
+    return reuses + reuses_of_ended_threads;
   }
 
   static Buffer* Header() {
@@ -239,8 +278,8 @@ Buffer* Buffer::View(Buffer* parent, size_t offset, size_t size) {
 
 BufferPoolStats GetBufferPoolStats() {
   BufferPool& pool = BufferPool::Get();
-  return {pool.system_allocations.load(), pool.bytes_in_use.load(),
-          pool.bytes_pooled.load()};
+  return {pool.Reuses(), pool.system_allocations.load(),
+          pool.bytes_in_use.load(), pool.bytes_pooled.load()};
 }
 
 }  // namespace sluice

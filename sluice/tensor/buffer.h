@@ -67,6 +67,7 @@ class Buffer {
 static_assert(sizeof(Buffer) <= kBufferAlignment);
 
 struct BufferPoolStats {
+  int64_t reuses = 0;              // Times the pool had a block.
   int64_t system_allocations = 0;  // Times the pool had to ask the system.
   int64_t bytes_in_use = 0;        // Held by buffers now.
   int64_t bytes_pooled = 0;        // Kept for reuse in the shared part.

@@ -34,6 +34,11 @@ class Shape {
   std::span<const int64_t> dims() const { return {dims_.data(), dims_.size()}; }
   int64_t size() const { return size_; }
 
+  // Makes it that of a scalar.
+  void Reset() {
+    dims_.clear();
+    size_ = 1;
+  }
   void AddDim(int64_t size) {
     dims_.push_back(size);
     size_ *= size;

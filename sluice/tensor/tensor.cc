@@ -78,9 +78,8 @@ Tensor Tensor::FromBuffer(DType dtype, const Shape& shape, Buffer* buffer) {
 }
 
 Tensor Tensor::Reshaped(const Shape& shape) const {
-  Tensor tensor = *this;
-  tensor.shape_ = shape;
-  return tensor;
+  if (buffer_ != nullptr) buffer_->Ref();
+  return FromBuffer(dtype_, shape, buffer_);
 }
 
 Tensor Tensor::Bitcast(DType dtype) const {

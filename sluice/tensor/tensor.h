@@ -85,6 +85,13 @@ class Tensor {
     if (buffer_ != nullptr) buffer_->Unref();
   }
 
+  // As `= Tensor()`, without moving a shape.
+  void Reset() {
+    if (buffer_ != nullptr) std::exchange(buffer_, nullptr)->Unref();
+    shape_.Reset();
+    dtype_ = DType::kInvalid;
+  }
+
   bool initialized() const { return buffer_ != nullptr; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }

@@ -30,6 +30,12 @@ OpTest& OpTest::Attr(std::string_view name, AttrValue value) {
   return *this;
 }
 
+Device& TestDevice() {
+  static Device* device = new Device(
+      *DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1);
+  return *device;
+}
+
 absl::Status OpTest::Run() {
   graph_ = std::make_unique<Graph>();
   NodeSpec spec{"op", op_, {}, {}, attrs_, ""};
@@ -45,9 +51,9 @@ absl::Status OpTest::Run() {
   }
   SLUICE_ASSIGN_OR_RETURN(node_, graph_->AddNode(std::move(spec)));
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
-                          MakeKernel(*node_, ScratchDevice()));
+                          MakeKernel(*node_, TestDevice()));
   SLUICE_ASSIGN_OR_RETURN(outputs_,
-                          RunKernel(*kernel, *node_, ScratchDevice(), inputs_));
+                          RunKernel(*kernel, *node_, TestDevice(), inputs_));
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "sluice/graph/graph.h"
+#include "sluice/kernel/device.h"
 #include "sluice/tensor/tensor.h"
 
 namespace sluice {
@@ -33,6 +34,9 @@ MATCHER_P2(StatusIs, code, message, "") {
          testing::ExplainMatchResult(message, std::string(arg.message()),
                                      result_listener);
 }
+
+// A CPU whose kernels may touch files.
+Device& TestDevice();
 
 class OpTest {
  public:

@@ -23,14 +23,17 @@ struct RendezvousEnds {
   // The full key of an edge from one to the other.
   std::function<std::string(const std::string& edge)> key;
   std::shared_ptr<void> keep;  // What else must live.
+  // Lets everything happen; empty where things happen by themselves.
+  std::function<void()> run = {};
 };
 using MakeRendezvousEnds = RendezvousEnds (*)();
 
 // A receive under way.
 class PendingRecv {
  public:
-  PendingRecv(Rendezvous& rendezvous, const std::string& key)
-      : state_(std::make_shared<State>()) {
+  PendingRecv(Rendezvous& rendezvous, const std::string& key,
+              std::function<void()> run = {})
+      : run_(std::move(run)), state_(std::make_shared<State>()) {
     rendezvous.RecvAsync(key, [state = state_](absl::StatusOr<Parcel> parcel) {
       EXPECT_FALSE(state->done.HasBeenNotified());
       state->parcel = std::move(parcel);
@@ -39,7 +42,8 @@ class PendingRecv {
   }
   bool done() const { return state_->done.HasBeenNotified(); }
   absl::StatusOr<Parcel> Wait() const {
-    if (!state_->done.WaitFor(std::chrono::seconds(60))) {
+    if (run_) run_();
+    if (!state_->done.WaitFor(std::chrono::seconds(run_ ? 0 : 60))) {
       return absl::DeadlineExceededError("nothing received");
     }
     return state_->parcel;
@@ -50,6 +54,7 @@ class PendingRecv {
     Notification done;
     absl::StatusOr<Parcel> parcel = absl::UnknownError("");
   };
+  std::function<void()> run_;
   std::shared_ptr<State> state_;
 };
 
@@ -60,7 +65,7 @@ class RendezvousConformance
     return ends_.sender->Send(ends_.key(edge), {Tensor::Scalar(value), dead});
   }
   PendingRecv Recv(const std::string& edge) {
-    return PendingRecv(*ends_.receiver, ends_.key(edge));
+    return PendingRecv(*ends_.receiver, ends_.key(edge), ends_.run);
   }
   static float Value(const PendingRecv& recv) {
     const absl::StatusOr<Parcel> parcel = recv.Wait();

@@ -1,4 +1,6 @@
 // Cast: numbers as another type.
+#include <bit>
+
 #include "sluice/graph/scope.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
@@ -60,6 +62,21 @@ absl::Status CastKernel(KernelContext& ctx) {
                          " is not supported");
   }
   SLUICE_ASSIGN_OR_RETURN(Tensor & y, ctx.Output(0, x.shape()));
+  if (x.dtype() == DType::kFloat && type == DType::kBfloat16 &&
+      ctx.node().attr<bool>("Truncate")) {
+    const float* in = x.data<float>().data();
+    auto* out = static_cast<uint16_t*>(y.mutable_raw());
+    ctx.ParallelFor(
+        x.size(),
+        [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            out[i] =
+                static_cast<uint16_t>(std::bit_cast<uint32_t>(in[i]) >> 16);
+          }
+        },
+        0.3);
+    return absl::OkStatus();
+  }
   const char* src = static_cast<const char*>(x.raw());
   char* dst = static_cast<char*>(y.mutable_raw());
   const int64_t src_size = static_cast<int64_t>(ElementSize(x.dtype()));

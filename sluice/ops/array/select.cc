@@ -1,4 +1,5 @@
-// Select: elements, or whole rows, of one tensor or another.
+// Select: elements, or whole rows, of one tensor or another. SelectV2
+// broadcasts all three instead.
 #include "sluice/numeric/select.h"
 
 #include "sluice/graph/shape_inference.h"
@@ -115,6 +116,115 @@ absl::Status SelectKernel(KernelContext& ctx) {
   return SelectEach(ctx);
 }
 
+absl::Status BroadcastAll(ShapeContext& c) {
+  SLUICE_ASSIGN_OR_RETURN(PartialShape shape,
+                          BroadcastShapes(c.input(1), c.input(2)));
+  SLUICE_ASSIGN_OR_RETURN(shape, BroadcastShapes(c.input(0), shape));
+  c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
+// Elements between neighbours along each dimension of the result; 0 where an
+// input is repeated.
+using Steps = absl::InlinedVector<int64_t, 6>;
+
+// The shape all three inputs are repeated to, and how each is walked through.
+struct Broadcast3 {
+  Shape shape;
+  Steps steps[3];
+
+  static absl::StatusOr<Broadcast3> Make(const KernelContext& ctx) {
+    int rank = 0;
+    for (int i = 0; i < 3; ++i) rank = std::max(rank, ctx.input(i).rank());
+    std::vector<int64_t> dims(rank, 1);
+    for (int i = 0; i < 3; ++i) {
+      const Shape& in = ctx.input(i).shape();
+      for (int d = 0; d < in.rank(); ++d) {
+        int64_t& out = dims[rank - in.rank() + d];
+        if (in.dim(d) == 1 || in.dim(d) == out) continue;
+        if (out != 1) {
+          return InvalidArgument(
+              "condition ", ctx.input(0).shape().DebugString(), ", then ",
+              ctx.input(1).shape().DebugString(), ", and else ",
+              ctx.input(2).shape().DebugString(), " must be broadcastable");
+        }
+        out = in.dim(d);
+      }
+    }
+    Broadcast3 result;
+    SLUICE_ASSIGN_OR_RETURN(result.shape, Shape::Create(dims));
+    for (int i = 0; i < 3; ++i) {
+      const Shape& in = ctx.input(i).shape();
+      result.steps[i].assign(rank, 0);
+      int64_t step = 1;
+      for (int d = in.rank() - 1; d >= 0; --d) {
+        if (in.dim(d) != 1) result.steps[i][rank - in.rank() + d] = step;
+        step *= in.dim(d);
+      }
+    }
+    return result;
+  }
+
+  // Where row `row` of the result begins in input i.
+  int64_t RowBegin(int i, int64_t row) const {
+    int64_t at = 0;
+    for (int d = shape.rank() - 2; d >= 0; --d) {
+      at += row % shape.dim(d) * steps[i][d];
+      row /= shape.dim(d);
+    }
+    return at;
+  }
+};
+
+absl::Status SelectV2Kernel(KernelContext& ctx) {
+  const Tensor& condition = ctx.input(0);
+  if (condition.shape() == ctx.input(1).shape() &&
+      condition.shape() == ctx.input(2).shape()) {
+    return SelectEach(ctx);
+  }
+  SLUICE_ASSIGN_OR_RETURN(const Broadcast3 all, Broadcast3::Make(ctx));
+  SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, all.shape));
+  if (out.size() == 0) return absl::OkStatus();
+  const int last = all.shape.rank() - 1;
+  const int64_t width = last < 0 ? 1 : all.shape.dim(last);
+  const auto step = [&](int i) { return last < 0 ? 0 : all.steps[i][last]; };
+  const Mover mover = MoverOf(out.dtype());
+  const bool* chosen = condition.data<bool>().data();
+  ctx.ParallelFor(
+      out.size() / width,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const bool* choose = chosen + all.RowBegin(0, row);
+          const int64_t starts[] = {all.RowBegin(1, row), all.RowBegin(2, row)};
+          // Neighbours that come from the same input move together.
+          for (int64_t i = 0, next; i < width; i = next) {
+            const bool then = choose[i * step(0)];
+            next = i + 1;
+            while (next < width && choose[next * step(0)] == then) ++next;
+            const int from = then ? 1 : 2;
+            mover.run(ElementAt(out, mover, row * width + i), mover.size,
+                      ElementAt(ctx.input(from), mover,
+                                starts[from - 1] + i * step(from)),
+                      mover.size * step(from), next - i);
+          }
+        }
+      },
+      5 + 0.5 * width);
+  return absl::OkStatus();
+}
+
+// The part of the gradient that went to one input, summed over what was
+// repeated.
+Output SumTo(const Scope& scope, Output grad, Output input) {
+  const Output shape = ShapeTensor(scope, input, DType::kInt32);
+  const std::vector<Output> axes =
+      scope.AddMulti("BroadcastGradientArgs",
+                     {ShapeTensor(scope, grad, DType::kInt32), shape});
+  if (!scope.ok()) return {};
+  const Output sum = scope.Add("Sum", {grad, axes[1]}, {{"keep_dims", true}});
+  return scope.Add("Reshape", {sum, shape});
+}
+
 }  // namespace select_op
 }  // namespace
 
@@ -134,6 +244,23 @@ SLUICE_OP(Select)
       return std::vector<Grad>{Grad(), dt, de};
     });
 
+SLUICE_OP(SelectV2)
+    .Input("condition: bool")
+    .Input("t: T")
+    .Input("e: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .Shape(select_op::BroadcastAll)
+    .Gradient([](Scope& scope, const Node& op,
+                 std::span<const Output> dy) -> Grads {
+      const Output zero = scope.Const(*Tensor::Zeros(TypeOf(dy[0]), Shape()));
+      const Output dt = scope.Add("SelectV2", {op.input(0), dy[0], zero});
+      const Output de = scope.Add("SelectV2", {op.input(0), zero, dy[0]});
+      return std::vector<Grad>{Grad(), select_op::SumTo(scope, dt, op.input(1)),
+                               select_op::SumTo(scope, de, op.input(2))};
+    });
+
+SLUICE_KERNEL(SelectV2, kCpu).Function(select_op::SelectV2Kernel);
 SLUICE_KERNEL(Select, kCpu).Function(select_op::SelectKernel);
 
 }  // namespace sluice

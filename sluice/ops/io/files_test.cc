@@ -2,7 +2,6 @@
 #include "sluice/base/testing/temp_dir.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
-#include "sluice/kernel/run_kernel.h"
 #include "sluice/kernel/testing/op_test.h"
 
 namespace sluice {
@@ -64,7 +63,7 @@ TEST(Files, AreNotReadOnTheThreadThatStartsTheKernel) {
       {"name", "TestInput", {}, {}, {{"dtype", DType::kString}}, ""});
   for (const char* op : {"ReadFile", "MatchingFiles"}) {
     Node* node = *graph.AddNode({op, op, {name->output(0)}, {}, {}, ""});
-    const auto kernel = MakeKernel(*node, ScratchDevice());
+    const auto kernel = MakeKernel(*node, TestDevice());
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     EXPECT_NE((*kernel)->AsAsync(), nullptr) << op;
   }

@@ -24,7 +24,7 @@ class Bench {
     }
     node_ = scope.AddNode(op, outputs);
     kernel_ = *MakeKernel(*node_, ScratchDevice());
-    where_ = {node_, at_, last_use_, 2};
+    where_ = {node_, at_, last_use_, 2, node_->output_types().data()};
     ctx_.Enter(where_);
   }
 

@@ -66,7 +66,8 @@ std::vector<Tensor> RunAsLastUser(const Case& test) {
   Step step;
   KernelContext ctx(step, ScratchDevice(), slots.data());
   const NodeSlots where{node, at.data(), last_use.get(),
-                        static_cast<int32_t>(slot_of.size())};
+                        static_cast<int32_t>(slot_of.size()),
+                        node->output_types().data()};
   ctx.Enter(where);
   if (!kernel.ok() || !(*kernel)->Run(ctx).ok()) return {};
   std::vector<Tensor> outputs;

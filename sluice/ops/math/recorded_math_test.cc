@@ -140,7 +140,8 @@ TEST(RecordedMathOps, InferTheSameShapesAndErrors) {
 }
 
 std::string NumberText(double value, bool single) {
-  return absl::StrFormat(single ? "%.9g" : "%.17g", value);
+  return single ? absl::StrFormat("%.9g", value)
+                : absl::StrFormat("%.17g", value);
 }
 
 std::string ValuesText(const Tensor& tensor) {

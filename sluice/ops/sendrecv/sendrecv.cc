@@ -77,6 +77,7 @@ class SendKernel : public Kernel {
 struct WaitText {
   std::string what;
   std::string where;
+  std::string owed_by;
 };
 
 // Enters a wait into the table, unless its end comes first.
@@ -85,7 +86,7 @@ class WaitEntry {
   // Called once, when the call that may wait has returned.
   void Begin(const WaitText& text, int64_t step_id, Clock* clock) {
     if (state_.load(std::memory_order_acquire) == kDone) return;
-    WaitInfo info{text.what, text.where, step_id, {}};
+    WaitInfo info{text.what, text.where, step_id, {}, text.owed_by};
     if (clock != nullptr) info.since = clock->Now();
     token_ = WaitTable::Global().Add(std::move(info));
     int expected = kNew;
@@ -149,7 +150,8 @@ class RecvKernel : public AsyncKernel {
         text_(std::make_shared<WaitText>(WaitText{
             StrCat("tensor ", node.attr<std::string>("tensor_name"), " from ",
                    node.attr<std::string>("send_device")),
-            StrCat(node.node().name(), " on ", node.device().name())})),
+            StrCat(node.node().name(), " on ", node.device().name()),
+            std::string(TaskOf(node.attr<std::string>("send_device")))})),
         from_elsewhere_(TaskOf(node.attr<std::string>("send_device")) !=
                         TaskOf(node.attr<std::string>("recv_device"))) {}
 
@@ -218,6 +220,7 @@ class RecvGroupKernel : public AsyncKernel {
     }
     text_->what += StrCat(" from ", src);
     text_->where = StrCat(node.node().name(), " on ", node.device().name());
+    text_->owed_by = TaskOf(src);
   }
 
   void Start(KernelContext& ctx, Done done) override {

@@ -133,7 +133,8 @@ absl::Status OpSession::StartOne(Node* node, OpRun& run, Done done) {
   run.step_.rendezvous = &rendezvous_;
   run.step_.clock = &RealClock();
   run.step_.container = "__per_step_1";
-  run.at_ = {node, run.inputs_.data(), run.last_use_.get(), run.first_output_};
+  run.at_ = {node, run.inputs_.data(), run.last_use_.get(), run.first_output_,
+             node->output_types().data()};
   run.context_ =
       std::make_unique<KernelContext>(run.step_, device_, run.slots_.data());
   run.context_->Enter(run.at_);

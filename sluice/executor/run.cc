@@ -1,0 +1,333 @@
+#include "sluice/executor/run.h"
+
+#include <chrono>
+#include <new>
+
+#include "sluice/base/thread_pool.h"
+
+namespace sluice {
+namespace {
+
+std::atomic<int64_t> kernels_run{0};
+thread_local bool is_network_thread = false;
+
+// Work predicted to take longer than this leaves a network thread.
+constexpr float kHeavyNanos = 20e3f;
+
+}  // namespace
+
+int64_t KernelsRun() { return kernels_run.load(std::memory_order_relaxed); }
+void CountKernels(int64_t count) {
+  kernels_run.fetch_add(count, std::memory_order_relaxed);
+}
+void MarkNetworkThread() { is_network_thread = true; }
+
+void ExecutorRun::Start(Executor::Args args, Executor::Done done) {
+  args_ = std::move(args);
+  done_ = std::move(done);
+  failed_.store(false, std::memory_order_relaxed);
+  if (program_.straight()) {
+    RunPlain(root_, 0, false);
+    Complete();
+    return;
+  }
+  // One extra unit of activity keeps the run from ending while it starts.
+  active_.store(1, std::memory_order_relaxed);
+  ReadyQueue ready;
+  for (int32_t segment : program_.roots) MakeReady(root_, segment, &ready);
+  Process(&ready);
+  Finish();
+}
+
+void ExecutorRun::Reset() {
+  root_.Reset(program_, program_.frames[0]);
+  if (program_.frames.size() == 1) return;
+  MutexLock lock(loop_mu_);
+  frames_.clear();
+  spare_.clear();
+}
+
+void ExecutorRun::Fail(const absl::Status& status) {
+  bool first = false;
+  {
+    MutexLock lock(mu_);
+    if (status_.ok()) {
+      status_ = status;
+      first = true;
+    }
+  }
+  failed_.store(true, std::memory_order_release);
+  if (first && args_.on_error) args_.on_error(status);
+}
+
+void ExecutorRun::Complete() {
+  absl::Status status;
+  {
+    MutexLock lock(mu_);
+    status = std::exchange(status_, absl::OkStatus());
+  }
+  Executor::Done done = std::move(done_);
+  args_ = {};
+  Executor& owner = owner_;
+  Reset();
+  owner.GiveRun(std::unique_ptr<ExecutorRun>(this));
+  done(std::move(status));
+}
+
+void ExecutorRun::MakeReady(Iteration& it, int segment, ReadyQueue* ready) {
+  active_.fetch_add(1, std::memory_order_relaxed);
+  if (it.frame != nullptr) ++it.outstanding;
+  ready->Push({&it, segment}, StartsWaiting(program_.segments[segment].kind));
+}
+
+void ExecutorRun::Process(ReadyQueue* ready) {
+  while (!ready->empty()) RunOne(ready->Pop(), ready);
+}
+
+void ExecutorRun::RunOne(const Ready& item, ReadyQueue* ready) {
+  const Segment& segment = program_.segments[item.segment];
+  Iteration& it = *item.iteration;
+  if (stopped()) {
+    Done(it, ready);
+    return;
+  }
+  const bool dead =
+      it.dead[Local(item.segment)].load(std::memory_order_relaxed);
+  if (StartsWaiting(segment.kind) &&
+      (!dead || segment.kind == NodeKind::kRecv)) {
+    StartAsync(it, item.segment, ready);
+    return;
+  }
+  bool now_dead = dead;
+  if (segment.kind == NodeKind::kPlain) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    RunPlain(it, item.segment, dead);
+    if (!dead) owner_.Measured(item.segment, start);
+  } else if (!dead || segment.kind == NodeKind::kMerge) {
+    RunControlFlow(it, item.segment, &now_dead);
+  }
+  if (!stopped()) Propagate(it, item.segment, now_dead, ready);
+  Done(it, ready);
+}
+
+void ExecutorRun::Done(Iteration& it, ReadyQueue* ready) {
+  if (it.frame != nullptr) {
+    MutexLock lock(loop_mu_);
+    --it.outstanding;
+    if (!stopped()) CleanUpFrame(it.frame, ready);
+  }
+  Finish();
+}
+
+absl::Status ExecutorRun::ReadVariables(Iteration& it, const ProgramNode& node,
+                                        int only) {
+  for (int r = node.reads_begin; r < node.reads_end; ++r) {
+    const AliasRead& read = program_.reads[r];
+    if (only >= 0 && read.input != only) continue;
+    Slot& from = it.slots[read.from];
+    const Node& op = *node.slots.node;
+    if (from.variable.get() == nullptr) {
+      return Internal("Input ", static_cast<int>(read.input), " of ", op.name(),
+                      " holds no variable");
+    }
+    Tensor value = from.variable->Read();
+    if (!value.initialized() && !op.op().def.allows_uninitialized_input) {
+      return FailedPrecondition("Attempting to use uninitialized value ",
+                                op.input(read.input).node->name());
+    }
+    if (read.to >= 0) {
+      it.slots[read.to].tensor = std::move(value);
+      it.slots[read.to].kind = Slot::Kind::kValue;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExecutorRun::RunNode(Iteration& it, KernelContext& ctx,
+                                  const ProgramNode& node) {
+  if (node.reads_begin != node.reads_end) {
+    SLUICE_RETURN_IF_ERROR(ReadVariables(it, node, -1));
+  }
+  ctx.Enter(node.slots);
+  switch (node.kind) {
+    case NodeKind::kFeed: {
+      // It may come from another process.
+      const Tensor& fed = args_.feeds[node.io_index];
+      const DType expected = node.slots.node->output_type(0);
+      if (fed.dtype() != expected) {
+        return InvalidArgument(
+            "The value fed for ",
+            node.slots.node->attr<std::string>("tensor_name"), " is of type ",
+            DTypeName(fed.dtype()), ", but ", DTypeName(expected),
+            " is expected");
+      }
+      ctx.set_output(0, fed);
+      return absl::OkStatus();
+    }
+    case NodeKind::kFetch:
+      // What leaves the step must not lie in memory that others give back.
+      args_.fetches[node.io_index] = ctx.input(0);
+      return absl::OkStatus();
+    case NodeKind::kForwardAlias: {
+      Slot& to = ctx.output_slot(0);
+      to.variable = ctx.input_slot(0).variable;
+      to.kind = Slot::Kind::kAlias;
+      return absl::OkStatus();
+    }
+    default:
+      return node.function != nullptr ? node.function(ctx)
+                                      : node.kernel->Run(ctx);
+  }
+}
+
+void ExecutorRun::RunPlain(Iteration& it, int index, bool dead) {
+  const Segment& segment = program_.segments[index];
+  if (dead) {
+    if (segment.has_transfers) SendDead(it, segment);
+    return;
+  }
+  KernelContext ctx(*args_.step, *program_.device, it.slots.data());
+  ctx.set_frame_and_iter(it.frame_and_iter);
+  const ProgramNode* node = &program_.nodes[segment.begin];
+  const ProgramNode* const end = &program_.nodes[0] + segment.end;
+  const bool traced = args_.step->stats != nullptr;
+  try {
+    for (; node != end; ++node) {
+      const int64_t start = traced ? NowNanos() : 0;
+      absl::Status status = RunNode(it, ctx, *node);
+      if (__builtin_expect(!status.ok(), 0)) {
+        Fail(AtNode(status, *node->slots.node));
+        return;
+      }
+      if (traced) Trace(it, *node, start);
+      for (int r = node->release_begin; r < node->release_end; ++r) {
+        it.slots[program_.releases[r]].Clear();
+      }
+      if ((&*node - &program_.nodes[0]) % 64 == 63 && Cancelled()) return;
+    }
+  } catch (const std::bad_alloc&) {
+    Fail(AtNode(ResourceExhausted("Out of memory"), *node->slots.node));
+    return;
+  }
+  kernels_run.fetch_add(segment.end - segment.begin, std::memory_order_relaxed);
+}
+
+bool ExecutorRun::Cancelled() {
+  Cancellation* cancellation = args_.step->cancellation;
+  if (cancellation == nullptr || !cancellation->cancelled()) return false;
+  Fail(cancellation->status());
+  return true;
+}
+
+void ExecutorRun::SendDead(Iteration& it, const Segment& segment) {
+  KernelContext ctx(*args_.step, *program_.device, it.slots.data());
+  ctx.set_frame_and_iter(it.frame_and_iter);
+  ctx.set_input_dead(true);
+  for (int n = segment.begin; n < segment.end; ++n) {
+    const ProgramNode& node = program_.nodes[n];
+    absl::Status status;
+    if (node.kind == NodeKind::kSend) {
+      ctx.Enter(node.slots);
+      status =
+          node.function != nullptr ? node.function(ctx) : node.kernel->Run(ctx);
+    } else if (node.kind == NodeKind::kFetch) {
+      status =
+          InvalidArgument("Retval[", node.io_index, "] does not have value");
+    }
+    if (!status.ok()) {
+      Fail(AtNode(status, *node.slots.node));
+      return;
+    }
+  }
+}
+
+void ExecutorRun::StartAsync(Iteration& it, int segment, ReadyQueue* ready) {
+  const ProgramNode& node = Only(segment);
+  absl::Status status = ReadVariables(it, node, -1);
+  if (!status.ok()) {
+    Fail(AtNode(status, *node.slots.node));
+    Done(it, ready);
+    return;
+  }
+  AsyncCall* call = new AsyncCall(*args_.step, *program_.device, it);
+  call->segment = segment;
+  call->ctx.set_frame_and_iter(it.frame_and_iter);
+  call->ctx.Enter(node.slots);
+  if (args_.step->stats != nullptr) call->start_nanos = NowNanos();
+  node.kernel->AsAsync()->Start(call->ctx, [this, call](absl::Status s) {
+    call->status = std::move(s);
+    if (call->state.exchange(1, std::memory_order_acq_rel) == 0) return;
+    // Start has returned: go on here, on the thread that brought the news.
+    FinishAsync(call);
+  });
+  if (call->state.exchange(2, std::memory_order_acq_rel) == 1) {
+    EndAsync(call, ready);
+  }
+}
+
+void ExecutorRun::FinishAsync(AsyncCall* call) {
+  if (is_network_thread && Heavy(call->segment)) {
+    ComputePool().Schedule([this, call] {
+      ReadyQueue ready;
+      EndAsync(call, &ready);
+      Process(&ready);
+    });
+    return;
+  }
+  ReadyQueue ready;
+  EndAsync(call, &ready);
+  Process(&ready);
+}
+
+bool ExecutorRun::Heavy(int segment) const {
+  float nanos = 0;
+  const Segment& from = program_.segments[segment];
+  for (int e = from.edges_begin; e < from.edges_end; ++e) {
+    nanos +=
+        owner_.costs_[program_.edges[e].dst].load(std::memory_order_relaxed);
+  }
+  return nanos > kHeavyNanos;
+}
+
+void ExecutorRun::EndAsync(AsyncCall* call, ReadyQueue* ready) {
+  Iteration& it = *call->iteration;
+  const int segment = call->segment;
+  const ProgramNode& node = Only(segment);
+  const absl::Status status = std::move(call->status);
+  const int64_t start = call->start_nanos;
+  delete call;
+  CountKernels(1);
+  if (!status.ok()) {
+    Fail(AtNode(status, *node.slots.node));
+  } else {
+    if (args_.step->stats != nullptr) Trace(it, node, start);
+    for (int r = node.release_begin; r < node.release_end; ++r) {
+      it.slots[program_.releases[r]].Clear();
+    }
+    if (!stopped()) Propagate(it, segment, false, ready);
+  }
+  Done(it, ready);
+}
+
+void ExecutorRun::Trace(Iteration& it, const ProgramNode& node, int64_t start) {
+  NodeStats stats;
+  const Node& op = *node.slots.node;
+  stats.node = op.name();
+  stats.label = StrCat(op.name(), " = ", op.type(), "(");
+  for (int i = 0; i < op.num_inputs(); ++i) {
+    StrAppend(&stats.label, i > 0 ? ", " : "", op.input(i).node->name());
+  }
+  stats.label += ")";
+  stats.scheduled_nanos = start;
+  stats.start_nanos = start;
+  stats.end_nanos = NowNanos();
+  for (int o = 0; o < op.num_outputs(); ++o) {
+    const Slot& slot = it.slots[node.slots.first_output + o];
+    if (slot.kind != Slot::Kind::kValue) continue;
+    stats.outputs.push_back({o, slot.tensor.dtype(), slot.tensor.shape(),
+                             static_cast<int64_t>(slot.tensor.bytes())});
+  }
+  args_.step->stats->Add(program_.device->name(), std::move(stats));
+}
+
+}  // namespace sluice
