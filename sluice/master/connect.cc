@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "sluice/base/blocking_pool.h"
 #include "sluice/base/logging.h"
+#include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
+#include "sluice/base/timer.h"
 
 namespace sluice {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 constexpr auto kFirstLine = std::chrono::seconds(3);
 constexpr auto kNextLine = std::chrono::seconds(10);
 
-// Shared by the calls that are out and the thread that watches them.
-struct Connecting {
+// Shared by the calls that are out.
+struct Connecting : std::enable_shared_from_this<Connecting> {
   std::vector<ConnectedTask> tasks;
   SessionOptions options;
   std::shared_ptr<Cancellation> cancellation;
@@ -22,12 +23,14 @@ struct Connecting {
   Cancellation stop;
 
   Mutex mu;
-  CondVar changed;
   int left SLUICE_GUARDED_BY(mu) = 0;
   std::vector<bool> answered SLUICE_GUARDED_BY(mu);
   Cancellation::Token token SLUICE_GUARDED_BY(mu) = Cancellation::kNone;
   absl::Status status SLUICE_GUARDED_BY(mu);
+  SteadyTime begin SLUICE_GUARDED_BY(mu);
   SteadyTime last_change SLUICE_GUARDED_BY(mu);
+  SteadyTime next_line SLUICE_GUARDED_BY(mu);
+  SteadyTime next_look SLUICE_GUARDED_BY(mu);  // Whether it can go on.
   ConnectDone done SLUICE_GUARDED_BY(mu);
 
   void Answered(size_t i, absl::StatusOr<std::vector<DeviceInfo>> devices) {
@@ -35,25 +38,38 @@ struct Connecting {
     absl::Status result;
     {
       MutexLock lock(mu);
+      if (!done) return;
       --left;
       answered[i] = true;
-      last_change = std::chrono::steady_clock::now();
+      last_change = TheClock().Now();
       if (devices.ok()) {
         tasks[i].devices = *std::move(devices);
+        if (options.cluster) Rename(&tasks[i]);
       } else if (status.ok()) {
         status = WithMessage(
             devices.status(),
             StrCat("CreateSession failed because worker ", tasks[i].name,
                    " returned error: ", devices.status().message()));
       }
-      changed.NotifyAll();
-      if (done && (left == 0 || !status.ok())) {
+      if (left == 0 || !status.ok()) {
         callback = std::move(done);
         done = nullptr;
         result = status;
       }
     }
     Finish(std::move(callback), result);
+  }
+
+  // A task does not know what it is called in a cluster that a client gives.
+  static void Rename(ConnectedTask* task) {
+    const absl::StatusOr<DeviceName> name = DeviceName::Parse(task->name);
+    if (!name.ok()) return;  // It was parsed before.
+    for (DeviceInfo& device : task->devices) {
+      device.name.job = name->job;
+      device.name.replica = name->replica;
+      device.name.task = name->task;
+      device.text = device.name.ToString();
+    }
   }
 
   void Finish(ConnectDone callback, const absl::Status& result) {
@@ -81,71 +97,129 @@ struct Connecting {
       callback = std::move(done);
       done = nullptr;
       why = status = cancellation->status();
-      changed.NotifyAll();
     }
     Finish(std::move(callback), why);
   }
 
   std::vector<std::string> Missing() SLUICE_REQUIRES(mu) {
-    std::vector<std::string> missing;
+    return Names(/*answer=*/false);
+  }
+  std::vector<std::string> Names(bool answer) SLUICE_REQUIRES(mu) {
+    std::vector<std::string> names;
     for (size_t i = 0; i < tasks.size(); ++i) {
-      if (!answered[i]) missing.push_back(tasks[i].name);
+      if (answered[i] == answer) names.push_back(tasks[i].name);
     }
-    return missing;
+    return names;
+  }
+
+  // Whether the graph can do without everyone who is missing.
+  bool CanGoOn() SLUICE_REQUIRES(mu) {
+    if (options.wanted_devices.empty()) return false;
+    const std::vector<std::string> present = Names(/*answer=*/true);
+    for (const std::string& text : options.wanted_devices) {
+      const absl::StatusOr<DeviceName> device = DeviceName::Parse(text);
+      if (!device.ok()) return false;
+      for (const std::string& task : Missing()) {
+        if (WouldGoTo(task, *device, present)) return false;
+      }
+    }
+    return true;
+  }
+
+  // Calls back with those who answered.
+  void GoOn() {
+    ConnectDone callback;
+    {
+      MutexLock lock(mu);
+      if (!done) return;
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        if (!answered[i]) tasks[i].missing = Why(tasks[i].name);
+      }
+      callback = std::move(done);
+      done = nullptr;
+    }
+    for (const ConnectedTask& task : tasks) {
+      if (task.missing.empty()) continue;
+      SLUICE_LOG(WARNING) << "CreateSession goes on without " << task.name
+                          << ", which the graph does not use (" << task.missing
+                          << ")";
+    }
+    stop.Cancel(Cancelled("The session was opened without it"));
+    Finish(std::move(callback), absl::OkStatus());
+  }
+
+  // As the transport has it in the wait table.
+  static std::string Why(const std::string& task) {
+    for (const WaitInfo& wait : WaitTable::Global().List()) {
+      if (wait.where == task) return wait.what;
+    }
+    return "no answer";
   }
 
   // Writes the waiting lines and gives up at the deadline. Why a task is
   // missing stands in the wait table, where the transport puts it.
   void Watch() {
-    const auto begin = std::chrono::steady_clock::now();
-    auto next_line = begin + kFirstLine;
-    while (true) {
-      ConnectDone callback;
-      absl::Status result;
-      std::vector<std::string> missing;
-      {
-        MutexLock lock(mu);
-        if (!done) return;
-        changed.WaitUntil(
-            mu, std::min(next_line, last_change + options.task_deadline));
-        if (!done) return;
-        const auto now = std::chrono::steady_clock::now();
+    ConnectDone callback;
+    absl::Status result;
+    std::vector<std::string> missing;
+    bool go_on = false;
+    {
+      MutexLock lock(mu);
+      if (!done) return;
+      const SteadyTime now = TheClock().Now();
+      if (now >= last_change + options.task_deadline) {
+        result = status = GaveUp(now);
+        callback = std::exchange(done, nullptr);
+      } else if (now >= next_look && CanGoOn()) {
+        go_on = true;
+      } else if (now >= next_line) {
         missing = Missing();
-        if (now >= last_change + options.task_deadline) {
-          status = DeadlineExceeded(
-              "The session gave up waiting for ", absl::StrJoin(missing, ", "),
-              " after ",
-              std::chrono::duration_cast<std::chrono::seconds>(now - begin)
-                  .count(),
-              " s. Start the missing tasks, or leave them out with "
-              "device_filters.");
-          callback = std::move(done);
-          done = nullptr;
-          result = status;
-        } else if (now < next_line) {
-          continue;
-        }
+        next_line = now + kNextLine;
       }
-      if (callback) {
-        Finish(std::move(callback), result);
-        return;
-      }
-      Log(missing);
-      next_line = std::chrono::steady_clock::now() + kNextLine;
+      if (now >= next_look) next_look = now + kNextLine;
     }
-  }
-
-  void Log(const std::vector<std::string>& missing) {
-    const std::vector<WaitInfo> waits = WaitTable::Global().List();
+    if (callback) {
+      Finish(std::move(callback), result);
+      return;
+    }
+    if (go_on) {
+      GoOn();
+      return;
+    }
     for (const std::string& task : missing) {
-      std::string why;
-      for (const WaitInfo& wait : waits) {
-        if (wait.where == task) why = StrCat(" (", wait.what, ")");
-      }
       SLUICE_LOG(INFO)
           << "CreateSession still waiting for response from worker: " << task
-          << why;
+          << " (" << Why(task) << ")";
     }
+    WatchLater();
+  }
+
+  // The calls that are out keep this object, so the timer need not.
+  void WatchLater() {
+    SteadyTime next;
+    {
+      MutexLock lock(mu);
+      next =
+          std::min({next_line, next_look, last_change + options.task_deadline});
+    }
+    CallLater(next - TheClock().Now(), [weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->Watch();
+    });
+  }
+
+  absl::Status GaveUp(SteadyTime now) SLUICE_REQUIRES(mu) {
+    return DeadlineExceeded(
+        "The session gave up waiting for ", WithReasons(Missing()), " after ",
+        std::chrono::duration_cast<std::chrono::seconds>(now - begin).count(),
+        " s. Start the missing tasks, or leave them out with device_filters.");
+  }
+
+  static std::string WithReasons(const std::vector<std::string>& missing) {
+    std::vector<std::string> texts;
+    for (const std::string& task : missing) {
+      texts.push_back(StrCat(task, " (", Why(task), ")"));
+    }
+    return absl::StrJoin(texts, ", ");
   }
 };
 
@@ -160,6 +234,19 @@ bool PassesFilters(const DeviceName& task,
 }
 
 }  // namespace
+
+bool WouldGoTo(const std::string& task, const DeviceName& device,
+               std::span<const std::string> present) {
+  const auto fits = [&](const std::string& name) {
+    const absl::StatusOr<DeviceName> parsed = DeviceName::Parse(name);
+    return parsed.ok() && PassesFilters(*parsed, {device});
+  };
+  // The first by name is taken; "task:10" comes before "task:2".
+  return fits(task) &&
+         std::ranges::none_of(present, [&](const std::string& other) {
+           return other < task && fits(other);
+         });
+}
 
 void ConnectTasks(WorkerCache& workers, const std::string& own_task,
                   const SessionOptions& options,
@@ -195,7 +282,9 @@ void ConnectTasks(WorkerCache& workers, const std::string& own_task,
     MutexLock lock(state->mu);
     state->left = static_cast<int>(state->tasks.size());
     state->answered.assign(state->tasks.size(), false);
-    state->last_change = std::chrono::steady_clock::now();
+    state->begin = state->last_change = TheClock().Now();
+    state->next_line = state->begin + kFirstLine;
+    state->next_look = state->begin + options.patience;
     state->done = std::move(done);
   }
   if (cancellation != nullptr) {
@@ -222,8 +311,7 @@ void ConnectTasks(WorkerCache& workers, const std::string& own_task,
     MutexLock lock(state->mu);
     if (!state->done) return;
   }
-  // Only a session that has to wait pays for a thread.
-  RunBlocking([state] { state->Watch(); });
+  state->WatchLater();
 }
 
 }  // namespace sluice

@@ -18,14 +18,23 @@ struct ConnectedTask {
   std::string name;
   std::shared_ptr<WorkerInterface> worker;
   std::vector<DeviceInfo> devices;
+  // Why it did not answer and was left out; empty if it did.
+  std::string missing = {};
 };
+
+// Whether a node that asks for `device` would go to `task`, if it were there,
+// rather than to one of those that are (docs/placement.md).
+bool WouldGoTo(const std::string& task, const DeviceName& device,
+               std::span<const std::string> present);
 
 using ConnectDone =
     absl::AnyInvocable<void(absl::StatusOr<std::vector<ConnectedTask>>)>;
 
 // Asks every task of `workers` that the options' device filters leave, and
 // `own_task` always. Calls `done` once: when all have answered, at the first
-// error, or when options.task_deadline passed without news.
+// error, or when options.task_deadline passed without news. After
+// options.patience it goes on without tasks that the graph cannot need, as
+// workers that are done.
 void ConnectTasks(WorkerCache& workers, const std::string& own_task,
                   const SessionOptions& options,
                   std::shared_ptr<Cancellation> cancellation, ConnectDone done);

@@ -97,6 +97,50 @@ TEST(ConnectTasks, GivesUpWhenNothingChangesForLong) {
   workers["b"].AnswerStatus(absl::UnavailableError("too late"));
 }
 
+TEST(ConnectTasks, GoesOnWithoutATaskThatTheGraphCannotNeed) {
+  FakeWorkers workers({"a", "b"});
+  workers["b"].answers_status = false;
+  SessionOptions options;
+  options.patience = std::chrono::milliseconds(20);
+  options.wanted_devices = {"", "/job:a", "/job:a/task:0/cpu:0"};
+  const TasksOr tasks = Connecting(workers, options).Wait();
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  ASSERT_EQ(tasks->size(), 2);
+  EXPECT_EQ((*tasks)[0].missing, "");
+  EXPECT_EQ((*tasks)[1].missing, "no answer");
+  workers["b"].AnswerStatus(std::vector<DeviceInfo>{workers["b"].device()});
+}
+
+TEST(ConnectTasks, WaitsForATaskThatTheGraphNeeds) {
+  FakeWorkers workers({"a", "b"});
+  workers["b"].answers_status = false;
+  SessionOptions options;
+  options.patience = std::chrono::milliseconds(1);
+  options.task_deadline = std::chrono::milliseconds(50);
+  options.wanted_devices = {"", "/job:b"};
+  EXPECT_EQ(Connecting(workers, options).Wait().status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  workers["b"].AnswerStatus(absl::UnavailableError("too late"));
+}
+
+TEST(WouldGoTo, IsTheFirstTaskByNameThatFits) {
+  const auto task = [](const char* job, int index) {
+    return StrCat("/job:", job, "/replica:0/task:", index);
+  };
+  const std::vector<std::string> present = {task("ps", 0), task("worker", 1)};
+  const auto goes = [&](const std::string& to, const char* device) {
+    return WouldGoTo(to, *DeviceName::Parse(device), present);
+  };
+  EXPECT_TRUE(goes(task("worker", 0), "/job:worker/task:0"));
+  EXPECT_TRUE(goes(task("worker", 0), "/job:worker"));
+  EXPECT_FALSE(goes(task("worker", 0), "/job:worker/task:1"));
+  EXPECT_FALSE(goes(task("worker", 0), ""));
+  EXPECT_FALSE(goes(task("worker", 2), "/job:worker"));
+  // By bytes.
+  EXPECT_FALSE(goes(task("worker", 10), "/job:worker"));
+  EXPECT_TRUE(goes(task("a", 0), "/cpu:0"));
+}
+
 TEST(ConnectTasks, CanBeCancelledBeforeAndMeanwhile) {
   FakeWorkers workers({"a", "b"});
   workers["b"].answers_status = false;

@@ -1,5 +1,7 @@
 #include "sluice/master/master.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "sluice/base/logging.h"
@@ -56,6 +58,20 @@ int Master::num_sessions() const {
   return static_cast<int>(state_->sessions.size());
 }
 
+std::vector<MasterSession::Info> Master::ListSessions() const {
+  std::vector<std::shared_ptr<MasterSession>> sessions;
+  {
+    MutexLock lock(state_->mu);
+    for (const auto& [handle, session] : state_->sessions) {
+      sessions.push_back(session);
+    }
+  }
+  std::vector<MasterSession::Info> list;
+  for (const auto& session : sessions) list.push_back(session->info());
+  std::ranges::sort(list, {}, &MasterSession::Info::opened);
+  return list;
+}
+
 namespace {
 
 // Whatever the server was told to do, its sessions do.
@@ -74,22 +90,82 @@ SessionOptions Merged(const SessionOptions& server, SessionOptions client) {
 
 }  // namespace
 
+namespace {
+
+// The view of the cluster that the client gives; `env` if it gives none.
+absl::StatusOr<MasterEnv> EnvFor(const MasterEnv& env,
+                                 const SessionOptions& options) {
+  if (!options.cluster || !env.other_cluster) return env;
+  const SessionCluster& cluster = *options.cluster;
+  constexpr std::string_view kGrpc = "grpc://";
+  std::string_view address = cluster.target;
+  if (address.starts_with(kGrpc)) address.remove_prefix(kGrpc.size());
+  std::vector<std::string> own;
+  for (const auto& [task, at] : cluster.tasks) {
+    if (at == address) own.push_back(task);
+  }
+  if (own.empty()) {
+    return InvalidArgument(
+        "The master (current machine) is not included in the provided "
+        "cluster_def. ",
+        cluster.text);
+  }
+  if (own.size() > 1) {
+    return InvalidArgument(
+        "Found multiple matching tasks that correspond to to the master. "
+        "Master target: '",
+        cluster.target, "'. ClusterDef: ", cluster.text);
+  }
+  if (own[0] == env.own_task) {
+    SLUICE_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(own[0]));
+    return InvalidArgument(
+        "The ClusterSpec names the job and task index to be the same names "
+        "that were provided when the server booted. This is currently not "
+        "allowed. Job: ",
+        *name.job, ", task index: ", *name.task);
+  }
+  MasterEnv other = env;
+  other.own_task = own[0];
+  SLUICE_ASSIGN_OR_RETURN(other.workers,
+                          env.other_cluster(cluster.tasks, own[0]));
+  return other;
+}
+
+}  // namespace
+
 void Master::CreateSession(SessionOptions options,
                            std::shared_ptr<Cancellation> cancellation,
                            MasterSession::CreateDone done) {
+  absl::StatusOr<MasterEnv> env = EnvFor(state_->env, options);
+  if (!env.ok()) {
+    done(env.status());
+    return;
+  }
+  if (options.cluster && !options.cluster->share_state) {
+    options.isolate_session_state = true;
+  }
   if (cancellation == nullptr) cancellation = std::make_shared<Cancellation>();
-  bool stopped;
+  absl::Status refused;
   {
     MutexLock lock(state_->mu);
-    if (!state_->stopped) state_->opening.insert(cancellation);
-    stopped = state_->stopped;
+    const int64_t most = state_->env.max_sessions;
+    const auto open =
+        static_cast<int64_t>(state_->sessions.size() + state_->opening.size());
+    if (state_->stopped) {
+      refused = Stopped();
+    } else if (open >= most) {
+      refused = OverLimit(StrCat("One more than ", open, " open sessions"),
+                          "sessions", most);
+    } else {
+      state_->opening.insert(cancellation);
+    }
   }
-  if (stopped) {
-    done(Stopped());
+  if (!refused.ok()) {
+    done(std::move(refused));
     return;
   }
   MasterSession::Create(
-      state_->env, Merged(state_->defaults, std::move(options)), cancellation,
+      *env, Merged(state_->defaults, std::move(options)), cancellation,
       [state = state_, cancellation, done = std::move(done)](
           absl::StatusOr<std::shared_ptr<MasterSession>> session) mutable {
         std::shared_ptr<MasterSession> unwanted;
@@ -117,6 +193,7 @@ absl::StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(
   if (it == state_->sessions.end()) {
     return Aborted("Session ", handle, " is not found.");
   }
+  it->second->NoteUse();
   return it->second;
 }
 

@@ -39,6 +39,8 @@ class Master {
 
   const MasterEnv& env() const;
   int num_sessions() const;
+  // The open sessions, oldest first.
+  std::vector<MasterSession::Info> ListSessions() const;
 
  private:
   struct State;

@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +15,18 @@
 #include "sluice/kernel/step.h"
 
 namespace sluice {
+
+// A cluster that a client gives a session in place of the server's own. Its
+// tasks are served by the same processes under other names.
+struct SessionCluster {
+  // "/job:ps/replica:0/task:0" to "host:port".
+  std::map<std::string, std::string> tasks;
+  std::string text;  // The same as the client wrote it.
+  // Where the client finds the master: its own entry has this address.
+  std::string target;
+  // Off: variables and the like are the session's own.
+  bool share_state = false;
+};
 
 struct SessionOptions {
   bool allow_soft_placement = false;
@@ -21,8 +36,17 @@ struct SessionOptions {
   std::vector<std::string> device_filters;
   // Resources of this session are its own and die with it.
   bool isolate_session_state = false;
+  std::optional<SessionCluster> cluster;
   // Limit for each call of this session; 0: none.
   int64_t operation_timeout_ms = 0;
+  // Float values cross from task to task as bfloat16.
+  bool bfloat16_transfers = false;
+  // The graph does not grow after the first step.
+  bool static_graph = false;
+  // Steps that ask for their partition graphs are refused.
+  bool no_partition_graphs = false;
+  // Through the network also to a master in this process.
+  bool use_rpc = false;
   // Simplification of step graphs.
   bool fold_constants = true;
   bool merge_common = true;
@@ -31,6 +55,12 @@ struct SessionOptions {
   // How long a session waits for tasks that do not answer, counted from the
   // last sign of any of them.
   std::chrono::milliseconds task_deadline = std::chrono::minutes(10);
+  // The devices that the nodes of the session's graph ask for (partial names,
+  // "" for any), as far as it is known when the session is opened. Tasks that
+  // none of them can mean are not waited for longer than `patience`. Empty:
+  // nothing is known.
+  std::set<std::string> wanted_devices = {};
+  std::chrono::milliseconds patience = std::chrono::seconds(10);
 };
 
 struct RunOptions {

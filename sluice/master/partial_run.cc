@@ -89,6 +89,8 @@ void ExchangeTensors(const std::shared_ptr<Rendezvous>& tensors,
   };
   // Counts the fetches down; the last one reports.
   struct Exchange {
+    explicit Exchange(size_t count) : left(count) {}
+
     Mutex mu;
     size_t left SLUICE_GUARDED_BY(mu);
     absl::Status status SLUICE_GUARDED_BY(mu);
@@ -105,8 +107,7 @@ void ExchangeTensors(const std::shared_ptr<Rendezvous>& tensors,
       done(std::move(all));
     }
   };
-  auto exchange = std::make_shared<Exchange>();
-  exchange->left = args.fetch_names.size() + 1;
+  auto exchange = std::make_shared<Exchange>(args.fetch_names.size() + 1);
   exchange->done = std::move(done);
   absl::Status sent;
   for (size_t i = 0; i < args.feed_names.size() && sent.ok(); ++i) {

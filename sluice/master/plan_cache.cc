@@ -1,52 +1,70 @@
 #include "sluice/master/plan_cache.h"
 
+#include <utility>
+
 namespace sluice {
 
-absl::StatusOr<PlanCache::PlanPtr> PlanCache::FindOrBuild(
-    const StepSignature& signature, Builder build) {
-  std::shared_ptr<Entry> entry;
+PlanCache::EntryPtr PlanCache::FindOrAdd(const StepSignature& signature) {
+  auto [it, added] = entries_.try_emplace(signature);
+  if (!added) {
+    ages_.splice(ages_.begin(), ages_, it->second->age);
+    return it->second;
+  }
+  const EntryPtr entry = it->second = std::make_shared<Entry>();
+  ages_.push_front(signature);
+  entry->age = ages_.begin();
+  if (entries_.size() > capacity_) {
+    const StepSignature oldest = ages_.back();
+    ages_.pop_back();
+    if (oldest != signature) entries_.erase(oldest);
+  }
+  return entry;
+}
+
+void PlanCache::FindOrBuild(const StepSignature& signature, Builder build,
+                            Done done) {
+  EntryPtr entry;
+  PlanPtr plan;
   {
     MutexLock lock(mu_);
-    auto [it, added] = entries_.try_emplace(signature);
-    if (added) {
-      it->second = std::make_shared<Entry>();
-      ages_.push_front(signature);
-      it->second->age = ages_.begin();
-      if (entries_.size() > capacity_) {
-        const StepSignature oldest = ages_.back();
-        ages_.pop_back();
-        if (oldest != signature) entries_.erase(oldest);
-      }
-    } else {
-      ages_.splice(ages_.begin(), ages_, it->second->age);
+    entry = FindOrAdd(signature);
+    plan = entry->plan;
+    if (plan == nullptr) {
+      entry->waiting.push_back(std::move(done));
+      if (std::exchange(entry->building, true)) return;
     }
-    entry = entries_[signature];
   }
-  MutexLock lock(entry->mu);
-  if (entry->plan != nullptr) return entry->plan;
-  absl::StatusOr<PlanPtr> plan = build();
-  if (plan.ok()) entry->plan = *plan;
-  return plan;
+  if (plan != nullptr) {
+    done(std::move(plan));
+    return;
+  }
+  build([this, entry](absl::StatusOr<PlanPtr> built) { Built(entry, built); });
+}
+
+void PlanCache::Built(const EntryPtr& entry,
+                      const absl::StatusOr<PlanPtr>& plan) {
+  std::vector<Done> waiting;
+  {
+    MutexLock lock(mu_);
+    entry->building = false;
+    if (plan.ok()) entry->plan = *plan;
+    waiting.swap(entry->waiting);
+  }
+  for (Done& done : waiting) done(plan);
 }
 
 PlanCache::PlanPtr PlanCache::Find(const StepSignature& signature) {
-  std::shared_ptr<Entry> entry;
-  {
-    MutexLock lock(mu_);
-    auto it = entries_.find(signature);
-    if (it == entries_.end()) return nullptr;
-    ages_.splice(ages_.begin(), ages_, it->second->age);
-    entry = it->second;
-  }
-  if (!entry->mu.TryLock()) return nullptr;  // Being built.
-  PlanPtr plan = entry->plan;
-  entry->mu.Unlock();
-  return plan;
+  MutexLock lock(mu_);
+  auto it = entries_.find(signature);
+  if (it == entries_.end()) return nullptr;
+  ages_.splice(ages_.begin(), ages_, it->second->age);
+  return it->second->plan;
 }
 
 void PlanCache::Clear() {
+  absl::flat_hash_map<StepSignature, EntryPtr> gone;
   MutexLock lock(mu_);
-  entries_.clear();
+  gone.swap(entries_);
   ages_.clear();
 }
 

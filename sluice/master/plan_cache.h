@@ -8,8 +8,10 @@
 
 #include <list>
 #include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "sluice/base/mutex.h"
@@ -19,34 +21,39 @@ namespace sluice {
 
 class StepPlan;
 
-// Thread-safe. Plans are built outside the lock; if two threads miss on the
-// same signature, one builds and the other waits for the result.
+// Thread-safe. Never blocks: a plan is built by calls that are answered later,
+// and those who ask meanwhile wait for the same answer.
 class PlanCache {
  public:
   using PlanPtr = std::shared_ptr<const StepPlan>;
-  using Builder = absl::FunctionRef<absl::StatusOr<PlanPtr>()>;
+  using Done = absl::AnyInvocable<void(absl::StatusOr<PlanPtr>)>;
+  using Builder = absl::FunctionRef<void(Done)>;
 
   explicit PlanCache(size_t capacity) : capacity_(capacity) {}
 
-  // Returns the plan for `signature`, calling `build` if there is none. A build
-  // that fails is reported to everyone who waits for it and is not remembered.
-  absl::StatusOr<PlanPtr> FindOrBuild(const StepSignature& signature,
-                                      Builder build);
+  // Calls `done` with the plan for `signature`. If there is none, `build` makes
+  // it; what it is given must be called once, while the cache lives. A failure
+  // is reported to everyone who waits for it and is not remembered.
+  void FindOrBuild(const StepSignature& signature, Builder build, Done done);
   // Only what is there; null otherwise.
   PlanPtr Find(const StepSignature& signature);
   void Clear();
 
  private:
   struct Entry {
-    Mutex mu;  // Held while the plan is built.
-    PlanPtr plan SLUICE_GUARDED_BY(mu);
+    PlanPtr plan;
+    bool building = false;
+    std::vector<Done> waiting;
     std::list<StepSignature>::iterator age;
   };
+  using EntryPtr = std::shared_ptr<Entry>;
+
+  EntryPtr FindOrAdd(const StepSignature& signature) SLUICE_REQUIRES(mu_);
+  void Built(const EntryPtr& entry, const absl::StatusOr<PlanPtr>& plan);
 
   const size_t capacity_;
   Mutex mu_;
-  absl::flat_hash_map<StepSignature, std::shared_ptr<Entry>> entries_
-      SLUICE_GUARDED_BY(mu_);
+  absl::flat_hash_map<StepSignature, EntryPtr> entries_ SLUICE_GUARDED_BY(mu_);
   std::list<StepSignature> ages_ SLUICE_GUARDED_BY(mu_);  // Newest first.
 };
 

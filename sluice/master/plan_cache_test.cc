@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 namespace sluice {
 namespace {
 
@@ -16,70 +14,78 @@ PlanCache::PlanPtr MakeFakePlan() {
 
 StepSignature Target(const std::string& name) { return {{}, {}, {name}}; }
 
+using PlanOr = absl::StatusOr<PlanCache::PlanPtr>;
+
+// What the cache gives for a plan that is built at once; `built` counts.
+PlanOr FindOrBuild(PlanCache& cache, const std::string& target, int* built) {
+  PlanOr result = absl::UnknownError("no answer");
+  cache.FindOrBuild(
+      Target(target),
+      [&](PlanCache::Done done) {
+        ++*built;
+        done(MakeFakePlan());
+      },
+      [&](PlanOr plan) { result = std::move(plan); });
+  return result;
+}
+
 TEST(PlanCache, BuildsEachKindOfStepOnce) {
   PlanCache cache(10);
   int built = 0;
-  const auto build = [&]() -> absl::StatusOr<PlanCache::PlanPtr> {
-    ++built;
-    return MakeFakePlan();
-  };
   EXPECT_EQ(cache.Find(Target("a")), nullptr);
-  const auto first = cache.FindOrBuild(Target("a"), build);
-  EXPECT_EQ(*cache.FindOrBuild(Target("a"), build), *first);
+  const PlanOr first = FindOrBuild(cache, "a", &built);
+  EXPECT_EQ(*FindOrBuild(cache, "a", &built), *first);
   EXPECT_EQ(cache.Find(Target("a")), *first);
   EXPECT_EQ(built, 1);
-  EXPECT_NE(*cache.FindOrBuild(Target("b"), build), *first);
+  EXPECT_NE(*FindOrBuild(cache, "b", &built), *first);
   EXPECT_EQ(built, 2);
-}
-
-TEST(PlanCache, DoesNotRememberFailures) {
-  PlanCache cache(10);
-  EXPECT_FALSE(
-      cache.FindOrBuild(Target("a"), [] { return absl::InternalError("no"); })
-          .ok());
-  EXPECT_EQ(cache.Find(Target("a")), nullptr);
-  EXPECT_TRUE(cache
-                  .FindOrBuild(Target("a"),
-                               []() -> absl::StatusOr<PlanCache::PlanPtr> {
-                                 return MakeFakePlan();
-                               })
-                  .ok());
 }
 
 TEST(PlanCache, ForgetsTheOneThatWasNotUsedForLongest) {
   PlanCache cache(2);
-  const auto build = []() -> absl::StatusOr<PlanCache::PlanPtr> {
-    return MakeFakePlan();
-  };
-  const auto a = *cache.FindOrBuild(Target("a"), build);
-  const auto b = *cache.FindOrBuild(Target("b"), build);
+  int built = 0;
+  const auto a = *FindOrBuild(cache, "a", &built);
+  const auto b = *FindOrBuild(cache, "b", &built);
   cache.Find(Target("a"));
-  const auto c = *cache.FindOrBuild(Target("c"), build);
+  const auto c = *FindOrBuild(cache, "c", &built);
   EXPECT_EQ(cache.Find(Target("a")), a);
   EXPECT_EQ(cache.Find(Target("b")), nullptr);
   EXPECT_EQ(cache.Find(Target("c")), c);
 }
 
-TEST(PlanCache, OneBuildsWhileOthersWait) {
+TEST(PlanCache, ThoseWhoAskMeanwhileGetTheSameAnswer) {
   PlanCache cache(10);
-  std::atomic<int> built{0};
-  Notification building, go_on;
-  const auto build = [&]() -> absl::StatusOr<PlanCache::PlanPtr> {
-    ++built;
-    building.Notify();
-    go_on.Wait();
-    return MakeFakePlan();
-  };
-  std::thread first(
-      [&] { EXPECT_TRUE(cache.FindOrBuild(Target("a"), build).ok()); });
-  building.Wait();
-  EXPECT_EQ(cache.Find(Target("a")), nullptr);  // Does not wait.
-  std::thread second(
-      [&] { EXPECT_TRUE(cache.FindOrBuild(Target("a"), build).ok()); });
-  go_on.Notify();
-  first.join();
-  second.join();
-  EXPECT_EQ(built, 1);
+  for (const PlanOr& answer :
+       {PlanOr(absl::InternalError("no")), PlanOr(MakeFakePlan())}) {
+    std::vector<PlanCache::Done> builds;
+    std::vector<PlanOr> answers;
+    const auto ask = [&] {
+      cache.FindOrBuild(
+          Target("a"),
+          [&](PlanCache::Done done) { builds.push_back(std::move(done)); },
+          [&](PlanOr plan) { answers.push_back(std::move(plan)); });
+    };
+    ask();
+    ask();
+    EXPECT_EQ(cache.Find(Target("a")), nullptr);
+    EXPECT_TRUE(answers.empty());
+    ASSERT_EQ(builds.size(), 1u);  // A failure before was not remembered.
+    builds[0](answer);
+    EXPECT_THAT(answers, testing::ElementsAre(answer, answer));
+  }
+}
+
+TEST(PlanCache, APlanIsStillGivenToThoseWhoWaitedWhenAllIsCleared) {
+  PlanCache cache(10);
+  PlanCache::Done build;
+  PlanOr result = absl::UnknownError("no answer");
+  cache.FindOrBuild(
+      Target("a"), [&](PlanCache::Done done) { build = std::move(done); },
+      [&](PlanOr plan) { result = std::move(plan); });
+  cache.Clear();
+  build(MakeFakePlan());
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(cache.Find(Target("a")), nullptr);
 }
 
 }  // namespace

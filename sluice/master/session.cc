@@ -9,6 +9,7 @@
 #include "sluice/master/connect.h"
 #include "sluice/master/session_state.h"
 #include "sluice/passes/control_loops.h"
+#include "sluice/passes/narrow_transfers.h"
 #include "sluice/passes/partition.h"
 #include "sluice/passes/place.h"
 #include "sluice/passes/simplify.h"
@@ -20,10 +21,9 @@ absl::Status ClosedByClient() {
       "Step was cancelled by an explicit call to `Session::Close()`.");
 }
 
-int64_t NewStepId() {
-  static std::atomic<uint64_t> next{RandomId()};
-  return static_cast<int64_t>(next.fetch_add(1, std::memory_order_relaxed) &
-                              ((uint64_t{1} << kStepIdBits) - 1));
+int64_t MasterSession::State::NewStepId() {
+  const uint64_t id = next_step.fetch_add(1, std::memory_order_relaxed);
+  return static_cast<int64_t>(id & ((uint64_t{1} << kStepIdBits) - 1));
 }
 
 MasterSession::MasterSession(std::unique_ptr<State> state)
@@ -51,7 +51,10 @@ void MasterSession::Create(const MasterEnv& env, SessionOptions options,
           done(tasks.status());
           return;
         }
-        state->tasks = *std::move(tasks);
+        for (ConnectedTask& task : *tasks) {
+          (task.missing.empty() ? state->tasks : state->left_out)
+              .push_back(std::move(task));
+        }
         // The own task comes first wherever devices are listed.
         std::ranges::stable_partition(state->tasks,
                                       [&](const ConnectedTask& task) {
@@ -90,8 +93,13 @@ void MasterSession::OpenWorkerSessions(std::shared_ptr<MasterSession> session,
   opening->left = static_cast<int>(state.tasks.size());
   opening->done = std::move(done);
   for (const ConnectedTask& task : state.tasks) {
-    task.worker->CreateSession(state.handle,
-                               state.options.isolate_session_state,
+    CreateSessionRequest request{state.handle,
+                                 state.options.isolate_session_state};
+    if (state.options.cluster) {
+      request.task = task.name;
+      request.cluster = state.options.cluster->tasks;
+    }
+    task.worker->CreateSession(std::move(request),
                                [opening, session](absl::Status status) {
                                  absl::Status first;
                                  {
@@ -114,6 +122,11 @@ void MasterSession::OpenWorkerSessions(std::shared_ptr<MasterSession> session,
 absl::Status MasterSession::Extend(
     absl::FunctionRef<absl::Status(Graph&)> add) {
   MutexLock lock(state_->graph_mu);
+  if (state_->options.static_graph && state_->version >= 0) {
+    return FailedPrecondition(
+        "Extending the graph is not supported when "
+        "`optimize_for_static_graph` is true.");
+  }
   SLUICE_RETURN_IF_ERROR(add(state_->graph));
   ++state_->version;
   return absl::OkStatus();
@@ -122,6 +135,24 @@ absl::Status MasterSession::Extend(
 int64_t MasterSession::graph_version() const {
   MutexLock lock(state_->graph_mu);
   return state_->version;
+}
+
+absl::Status MasterSession::State::CheckLeftOut() {
+  if (left_out.empty()) return absl::OkStatus();
+  std::vector<std::string> present;
+  for (const ConnectedTask& task : tasks) present.push_back(task.name);
+  for (int id = placed_nodes; id < graph.num_nodes(); ++id) {
+    const Node& node = *graph.node(id);
+    const absl::StatusOr<DeviceName> device = DeviceName::Parse(node.device());
+    if (!device.ok()) continue;  // Placing it says what is wrong.
+    for (const ConnectedTask& task : left_out) {
+      if (!WouldGoTo(task.name, *device, present)) continue;
+      return Unavailable("Node ", node.name(), " needs ", task.name,
+                         ", which was not there when the session was opened (",
+                         task.missing, "). Open a new session.");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
@@ -145,6 +176,8 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
   step =
       Simplify(std::move(step), {options.fold_constants, options.merge_common});
   SLUICE_RETURN_IF_ERROR(AddControlLoops(*step));
+  if (options.bfloat16_transfers)
+    SLUICE_RETURN_IF_ERROR(NarrowTransfers(*step));
   SLUICE_RETURN_IF_ERROR(SpreadConstants(*step));
   PartitionOptions partition;
   partition.part_of = [](std::string_view device) {
@@ -167,69 +200,140 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
   return Partition(*step, partition);
 }
 
-absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::State::MakePlan(
-    const StepSignature& signature) {
-  SLUICE_ASSIGN_OR_RETURN(std::vector<Part> parts, Cut(signature));
+namespace {
+
+// Whether a part has nodes on several devices of its task.
+bool SpansDevices(std::span<const Part> parts) {
+  for (const Part& part : parts) {
+    for (int id = 1; id < part.graph->num_nodes(); ++id) {
+      if (part.graph->node(id)->assigned_device() !=
+          part.graph->node(0)->assigned_device()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The parts of a plan on their way to their workers; the last answer reports.
+struct Registering {
+  std::shared_ptr<MasterSession> session;  // The plan's cache is in there.
+  std::shared_ptr<StepPlan> plan;
+  PlanCache::Done done;
+  Mutex mu;
+  size_t left SLUICE_GUARDED_BY(mu) = 0;
+  absl::Status status SLUICE_GUARDED_BY(mu);
+
+  void Answered(size_t i,
+                absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
+    absl::Status result;
+    {
+      MutexLock lock(mu);
+      if (graph.ok()) {
+        plan->parts[i].graph = *std::move(graph);
+      } else if (status.ok()) {
+        status = graph.status();
+      }
+      if (--left > 0) return;
+      result = status;
+    }
+    if (result.ok()) {
+      done(PlanCache::PlanPtr(std::move(plan)));
+    } else {
+      done(std::move(result));
+    }
+  }
+};
+
+}  // namespace
+
+void MasterSession::MakePlan(const StepSignature& signature,
+                             absl::AnyInvocable<void(PlanOr)> done) {
+  absl::StatusOr<std::vector<Part>> parts = state_->Cut(signature);
+  if (!parts.ok()) {
+    done(parts.status());
+    return;
+  }
   auto plan = std::make_shared<StepPlan>();
   plan->num_feeds = signature.feeds.size();
   plan->num_fetches = signature.fetches.size();
   plan->partial = signature.partial;
-  for (Part& part : parts) {
-    const ConnectedTask* task = FindTask(part.name);
-    if (task == nullptr) return NotFound("worker ", part.name);
+  plan->has_transfers = parts->size() > 1 || SpansDevices(*parts);
+  for (Part& part : *parts) {
+    const ConnectedTask* task = state_->FindTask(part.name);
+    if (task == nullptr) {
+      done(NotFound("worker ", part.name));
+      return;
+    }
     plan->parts.push_back(
         {part.name, task->worker, nullptr, false,
          std::shared_ptr<const Graph>(std::move(part.graph))});
   }
-  // Register all parts at once and wait for the last answer.
-  struct Registering {
-    Mutex mu;
-    CondVar changed;
-    size_t left;
-    absl::Status status;
-  } registering;
-  registering.left = plan->parts.size();
-  for (StepPlan::TaskPart& part : plan->parts) {
+  if (plan->parts.empty()) {
+    done(PlanCache::PlanPtr(std::move(plan)));
+    return;
+  }
+  auto registering = std::make_shared<Registering>();
+  registering->session = shared_from_this();
+  registering->plan = plan;
+  registering->done = std::move(done);
+  {
+    MutexLock lock(registering->mu);
+    registering->left = plan->parts.size();
+  }
+  for (size_t i = 0; i < plan->parts.size(); ++i) {
+    StepPlan::TaskPart& part = plan->parts[i];
     RegisterGraphRequest request;
-    request.session_handle = handle;
+    request.session_handle = state_->handle;
     request.graph = part.definition;
     // The client's tensors enter and leave on the master's own task.
-    if (part.task == env.own_task && !signature.partial) {
+    if (part.task == state_->env.own_task && !signature.partial) {
       request.feeds = signature.feeds;
       request.fetches = signature.fetches;
       part.has_client_edges = true;
     }
     part.worker->RegisterGraph(
         std::move(request),
-        [&](absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
-          MutexLock lock(registering.mu);
-          if (graph.ok()) {
-            part.graph = *std::move(graph);
-          } else if (registering.status.ok()) {
-            registering.status = graph.status();
-          }
-          --registering.left;
-          registering.changed.NotifyAll();
+        [registering,
+         i](absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
+          registering->Answered(i, std::move(graph));
         });
   }
-  MutexLock lock(registering.mu);
-  while (registering.left > 0) registering.changed.Wait(registering.mu);
-  SLUICE_RETURN_IF_ERROR(registering.status);
-  return std::shared_ptr<const StepPlan>(std::move(plan));
 }
 
-absl::StatusOr<std::shared_ptr<const StepPlan>> MasterSession::Plan(
-    const StepSignature& signature) {
+void MasterSession::PlanAsync(const StepSignature& signature,
+                              absl::AnyInvocable<void(PlanOr)> done) {
+  absl::Status gone;
   {
     MutexLock lock(state_->mu);
-    if (state_->closed) return state_->Gone();
+    if (state_->closed) gone = state_->Gone();
   }
-  auto plan = state_->plans.FindOrBuild(
-      signature, [&] { return state_->MakePlan(signature); });
-  if (plan.ok()) return plan;
-  // Workers forget a session that is closed while a plan is made.
-  MutexLock lock(state_->mu);
-  return state_->closed ? state_->closed_cause : plan.status();
+  if (!gone.ok()) {
+    done(std::move(gone));
+    return;
+  }
+  state_->plans.FindOrBuild(
+      signature,
+      [&](PlanCache::Done built) { MakePlan(signature, std::move(built)); },
+      [self = shared_from_this(), done = std::move(done)](PlanOr plan) mutable {
+        if (!plan.ok()) {
+          // Workers forget a session that is closed while a plan is made.
+          MutexLock lock(self->state_->mu);
+          if (self->state_->closed) plan = self->state_->closed_cause;
+        }
+        done(std::move(plan));
+      });
+}
+
+MasterSession::PlanOr MasterSession::Plan(const StepSignature& signature) {
+  Notification made;
+  PlanOr result;
+  PlanAsync(signature, [&](PlanOr plan) {
+    result = std::move(plan);
+    made.Notify();
+  });
+  made.Wait();
+  return result;
 }
 
 std::shared_ptr<const StepPlan> MasterSession::FindPlan(
@@ -288,13 +392,19 @@ void AddError(const absl::Status& status, absl::Status* combined) {
 
 int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
                            const RunArgs& args, Done done) {
-  const int64_t id = NewStepId();
+  const int64_t id = state_->NewStepId();
   RunAs(id, std::move(plan), args, std::move(done));
   return id;
 }
 
 void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
                           const RunArgs& args, Done done) {
+  if (args.options.partition_graphs && state_->options.no_partition_graphs) {
+    done(InvalidArgument(
+        "RunOptions.output_partition_graphs() is not supported when "
+        "disable_output_partition_graphs is true."));
+    return;
+  }
   auto owned = std::make_shared<MasterStep>();
   MasterStep* step = owned.get();
   step->session = shared_from_this();
@@ -303,7 +413,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
   step->done = std::move(done);
   step->metadata = args.metadata;
   const size_t num_parts = step->plan->parts.size();
-  step->cancellations = std::make_unique<Cancellation[]>(num_parts);
+  step->parts = std::make_unique<MasterStep::Part[]>(num_parts);
   if (args.metadata != nullptr && args.options.trace) {
     step->stats = std::make_unique<StepStatsCollector>();
   }
@@ -320,6 +430,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
     step->done(refused);
     return;
   }
+  state_->env.totals->started.fetch_add(1, std::memory_order_relaxed);
   step->left.store(static_cast<int>(num_parts), std::memory_order_relaxed);
   const std::shared_ptr<const StepPlan> keep = step->plan;
   for (size_t i = 0; i < num_parts; ++i) {
@@ -327,7 +438,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
     RunGraphRequest request;
     request.graph = part.graph.get();
     request.step_id = step->id;
-    request.cancellation = &step->cancellations[i];
+    request.cancellation = &step->parts[i].cancellation;
     request.stats = step->stats.get();
     if (part.has_client_edges) {
       request.feeds = args.feeds;
@@ -349,6 +460,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
         }
         if (cause && step->plan->parts.size() > 1) step->CancelParts(status);
       }
+      step->parts[i].done.store(true, std::memory_order_relaxed);
       if (step->left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         FinishStep(step);
       }
@@ -371,7 +483,6 @@ void MasterSession::CancelStep(int64_t step_id, const absl::Status& why) {
 void MasterSession::FinishStep(MasterStep* step) {
   const std::shared_ptr<MasterSession> self = std::move(step->session);
   const std::shared_ptr<const StepPlan> plan = step->plan;
-  const bool several = plan->parts.size() > 1;
   absl::Status status;
   {
     MutexLock lock(step->mu);
@@ -389,6 +500,16 @@ void MasterSession::FinishStep(MasterStep* step) {
     }
   }
   const int64_t id = step->id;
+  // Nothing of a step without transfers is left on its worker. What a partial
+  // run has computed stays there until it is fetched.
+  const bool clean_up = plan->has_transfers && !plan->partial;
+  const bool failed = !status.ok();
+  if (failed) {
+    state_->env.totals->failed.fetch_add(1, std::memory_order_relaxed);
+    // First, so that whatever its client does next comes to the other tasks
+    // after the news that this step is over.
+    if (clean_up) CleanUpStep(*plan, id);
+  }
   step->done(std::move(status));
   std::shared_ptr<MasterStep> over;
   {
@@ -397,9 +518,7 @@ void MasterSession::FinishStep(MasterStep* step) {
     over = std::move(state_->running.extract(it).value());
   }
   over = nullptr;
-  // Nothing of a step without transfers is left on its worker. What a partial
-  // run has computed stays there until it is fetched.
-  if (several && !plan->partial) CleanUpStep(*plan, id);
+  if (clean_up && !failed) CleanUpStep(*plan, id);
   state_->MaybeFinishClose();
 }
 
@@ -431,7 +550,6 @@ void MasterSession::State::MaybeFinishClose() {
     torn_down = true;
   }
   if (first) {
-    plans.Clear();
     // The client does not wait for workers that may be gone.
     for (const ConnectedTask& task : tasks) {
       task.worker->DeleteSession(
@@ -441,8 +559,32 @@ void MasterSession::State::MaybeFinishClose() {
                 << "Closing session " << handle << ": " << status.message();
           });
     }
+    // Last: the graphs go with the sessions and need no calls of their own.
+    plans.Clear();
   }
   for (Done& done : finished) done(absl::OkStatus());
+}
+
+void MasterSession::NoteUse() {
+  state_->last_use.store(CoarseNow(), std::memory_order_relaxed);
+}
+
+MasterSession::Info MasterSession::info() const {
+  Info info{state_->handle,
+            state_->opened,
+            state_->last_use.load(std::memory_order_relaxed),
+            {}};
+  MutexLock lock(state_->mu);
+  for (const auto& step : state_->running) {
+    Info::RunningStep& running = info.steps.emplace_back();
+    running.id = step->id;
+    running.since = step->since;
+    for (size_t i = 0; i < step->plan->parts.size(); ++i) {
+      if (step->parts[i].done.load(std::memory_order_relaxed)) continue;
+      running.running_on.push_back(step->plan->parts[i].task);
+    }
+  }
+  return info;
 }
 
 void MasterSession::Close(const absl::Status& why, Done done) {
@@ -462,6 +604,8 @@ void MasterSession::Close(const absl::Status& why, Done done) {
       state_->partial_runs.clear();
     }
   }
+  // In a fixed order, so that simulations can be repeated.
+  std::ranges::sort(running, {}, [](const auto& step) { return step->id; });
   for (const auto& step : running) step->Cancel(why);
   for (const auto& run : partial_runs) CleanUpStep(*run->plan, run->step_id);
   state_->MaybeFinishClose();

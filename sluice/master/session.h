@@ -2,6 +2,9 @@
 // run. The same class serves local sessions, servers and remote clients.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sluice/base/limits.h"
 #include "sluice/graph/graph.h"
 #include "sluice/master/options.h"
 #include "sluice/master/partial_run.h"
@@ -23,12 +27,27 @@ namespace sluice {
 // Immutable; a running step holds its own reference.
 class StepPlan;
 
+// Steps of all sessions of a master. Relaxed: only people read them.
+struct StepTotals {
+  std::atomic<int64_t> started{0};
+  std::atomic<int64_t> failed{0};
+};
+
 struct MasterEnv {
   std::shared_ptr<WorkerCache> workers;
   // The task this master belongs to; feeds enter and fetches leave there.
   std::string own_task;
   // Errors name the task they come from. Off for sessions without a cluster.
   bool name_tasks = true;
+  // The workers of a cluster that a client gives, of which this task is
+  // `own_task`. Empty: there are none but those above.
+  std::function<absl::StatusOr<std::shared_ptr<WorkerCache>>(
+      const std::map<std::string, std::string>& tasks,
+      const std::string& own_task)>
+      other_cluster = {};
+  std::shared_ptr<StepTotals> totals = std::make_shared<StepTotals>();
+  // Sessions that may be open at a time, those being opened counted.
+  int64_t max_sessions = Limits().sessions;
 };
 
 // Thread-safe.
@@ -56,9 +75,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // The number of times the graph grew.
   int64_t graph_version() const;
 
-  // The plan for a signature, made at first use. Blocks while it is made.
-  absl::StatusOr<std::shared_ptr<const StepPlan>> Plan(
-      const StepSignature& signature);
+  using PlanOr = absl::StatusOr<std::shared_ptr<const StepPlan>>;
+  // The plan for a signature, made at first use: cut on this thread, then
+  // registered with the workers.
+  void PlanAsync(const StepSignature& signature,
+                 absl::AnyInvocable<void(PlanOr)> done);
+  // The same, and waits for it.
+  PlanOr Plan(const StepSignature& signature);
 
   // The same, or null if it would have to be made. Never blocks for long.
   std::shared_ptr<const StepPlan> FindPlan(const StepSignature& signature);
@@ -97,6 +120,22 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void RunPartially(const std::string& name, PartialRunArgs args, Done done);
   void CancelPartialRun(const std::string& name, const absl::Status& why);
 
+  // What people want to know of it.
+  struct Info {
+    struct RunningStep {
+      int64_t id = 0;
+      SteadyTime since;
+      std::vector<std::string> running_on;  // Tasks that are not done.
+    };
+    std::string handle;
+    SteadyTime opened;
+    SteadyTime last_use;  // By its handle.
+    std::vector<RunningStep> steps;
+  };
+  Info info() const;
+  // Somebody asked for it by its handle.
+  void NoteUse();
+
   // No new steps; running ones are cancelled with `why` and waited for (by
   // callback), then the worker sessions go. May be called again.
   void Close(const absl::Status& why, Done done);
@@ -106,6 +145,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   explicit MasterSession(std::unique_ptr<State> state);
   void RunAs(int64_t step_id, std::shared_ptr<const StepPlan> plan,
              const RunArgs& args, Done done);
+  void MakePlan(const StepSignature& signature,
+                absl::AnyInvocable<void(PlanOr)> done);
   static void OpenWorkerSessions(std::shared_ptr<MasterSession> session,
                                  CreateDone done);
   void FinishStep(struct MasterStep* step);

@@ -8,9 +8,9 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   signature.partial = true;
   auto run = std::make_shared<OpenPartialRun>(signature);
   SLUICE_ASSIGN_OR_RETURN(run->plan, Plan(signature));
-  run->step_id = NewStepId();
+  run->step_id = state_->NewStepId();
   run->tensors = state_->FindTask(state_->env.own_task)
-                     ->worker->StepRendezvous(run->step_id);
+                     ->worker->StepRendezvous(run->step_id, state_->handle);
   MutexLock lock(state_->mu);
   if (state_->closed) return state_->Gone();
   std::string name = StrCat(state_->next_partial_run++);

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "sluice/base/mutex.h"
+#include "sluice/base/random.h"
 #include "sluice/base/status.h"
 #include "sluice/master/connect.h"
 #include "sluice/master/plan_cache.h"
@@ -21,10 +22,6 @@ namespace sluice {
 inline constexpr size_t kPlansKept = 1000;
 // Random step ids leave the top bits free, as on the wire.
 inline constexpr int kStepIdBits = 57;
-
-// Step ids only have to differ from those of other masters; a random start and
-// counting on is enough and costs nothing.
-int64_t NewStepId();
 
 class StepPlan {
  public:
@@ -39,6 +36,8 @@ class StepPlan {
   size_t num_feeds = 0;
   size_t num_fetches = 0;
   bool partial = false;
+  // Tensors change hands between its devices or tasks.
+  bool has_transfers = false;
 };
 
 // A partial run that has been set up and is not over.
@@ -86,10 +85,14 @@ struct MasterSession::State {
   MasterEnv env;
   SessionOptions options;
   std::string handle;
+  const SteadyTime opened = CoarseNow();
+  std::atomic<SteadyTime> last_use{opened};
   std::vector<ConnectedTask> tasks;
+  std::vector<ConnectedTask> left_out;  // Not there when it was opened.
   std::vector<DeviceInfo> devices;
   DeviceInfo client_device;
   PlanCache plans{kPlansKept};
+  std::atomic<uint64_t> next_step{RandomId()};
 
   Mutex graph_mu;
   Graph graph SLUICE_GUARDED_BY(graph_mu);
@@ -128,6 +131,7 @@ struct MasterSession::State {
 
   absl::Status PlaceNewNodes() SLUICE_REQUIRES(graph_mu) {
     if (placed_nodes == graph.num_nodes()) return absl::OkStatus();
+    SLUICE_RETURN_IF_ERROR(CheckLeftOut());
     PlaceOptions place;
     place.allow_soft = options.allow_soft_placement;
     place.log = options.log_device_placement;
@@ -137,9 +141,12 @@ struct MasterSession::State {
     return absl::OkStatus();
   }
 
+  // Whether new nodes need a task that the session was opened without.
+  absl::Status CheckLeftOut() SLUICE_REQUIRES(graph_mu);
   absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature);
-  absl::StatusOr<std::shared_ptr<const StepPlan>> MakePlan(
-      const StepSignature& signature);
+  // Step ids only have to differ from those of other sessions; a random start
+  // and counting on is enough and costs nothing.
+  int64_t NewStepId();
   void MaybeFinishClose();
 };
 
@@ -151,8 +158,12 @@ struct MasterStep {
   MasterSession::Done done;
   RunMetadata* metadata = nullptr;
   std::unique_ptr<StepStatsCollector> stats;
-  // One per part: a worker cancels its own when a node fails.
-  std::unique_ptr<Cancellation[]> cancellations;
+  const SteadyTime since = CoarseNow();
+  struct Part {
+    Cancellation cancellation;  // A worker cancels it when a node fails.
+    std::atomic<bool> done{false};
+  };
+  std::unique_ptr<Part[]> parts;
   std::atomic<int> left{0};
   Mutex mu;
   absl::Status status SLUICE_GUARDED_BY(mu);
@@ -166,7 +177,7 @@ struct MasterStep {
   }
   void CancelParts(const absl::Status& why) {
     for (size_t i = 0; i < plan->parts.size(); ++i) {
-      cancellations[i].Cancel(Derived(why));
+      parts[i].cancellation.Cancel(Derived(why));
     }
   }
 };

@@ -13,8 +13,14 @@ namespace sluice {
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
-grpc::ByteBuffer ToByteBuffer(const google::protobuf::MessageLite& message) {
+absl::StatusOr<grpc::ByteBuffer> ToByteBuffer(
+    const google::protobuf::MessageLite& message) {
   const size_t size = message.ByteSizeLong();
+  if (size > kMaxMessageBytes) {
+    return InvalidArgument("A ", message.GetTypeName(), " of ", size,
+                           " bytes cannot be sent: a message has at most ",
+                           kMaxMessageBytes, " (2 GiB)");
+  }
   grpc::Slice slice(size);
   message.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slice.begin()));
   return grpc::ByteBuffer(&slice, 1);
@@ -58,6 +64,9 @@ constexpr uint32_t kTensorTag = 0x0a;
 constexpr uint32_t kIsDeadTag = 0x10;
 constexpr uint32_t kSendStartTag = 0x18;
 constexpr uint32_t kRequireAckTag = 0x28;
+// Fields 1001 and 1002, a varint and bytes.
+constexpr uint32_t kTotalTag = 1001 << 3;
+constexpr uint32_t kChunkTag = 1002 << 3 | 2;
 constexpr uint32_t kDtypeTag = 0x08;
 constexpr uint32_t kShapeTag = 0x12;
 constexpr uint32_t kContentTag = 0x22;
@@ -72,7 +81,7 @@ void AppendVarint(std::string* out, uint64_t value) {
   out->push_back(static_cast<char>(value));
 }
 
-// TensorProto up to the content bytes themselves.
+// TensorProto without its content.
 std::string TensorHeader(const Tensor& tensor) {
   std::string out;
   AppendVarint(&out, kDtypeTag);
@@ -93,17 +102,35 @@ std::string TensorHeader(const Tensor& tensor) {
     AppendVarint(&out, bytes.size());
     out += bytes;
   }
-  if (tensor.bytes() > 0) {
-    AppendVarint(&out, kContentTag);
-    AppendVarint(&out, tensor.bytes());
-  }
   return out;
+}
+
+// `head` and behind it bytes of the tensor, in its own memory unless they are
+// few.
+grpc::ByteBuffer WithBytes(std::string head, const Tensor& tensor,
+                           size_t offset, size_t size) {
+  char* const bytes =
+      static_cast<char*>(const_cast<void*>(tensor.raw())) + offset;
+  if (size <= kInlineBytes) {
+    head.append(bytes, size);
+    grpc::Slice slice(head);
+    return grpc::ByteBuffer(&slice, 1);
+  }
+  tensor.buffer()->Ref();
+  grpc::Slice slices[2] = {
+      grpc::Slice(head),
+      grpc::Slice(
+          bytes, size,
+          [](void* buffer) { static_cast<Buffer*>(buffer)->Unref(); },
+          tensor.buffer())};
+  return grpc::ByteBuffer(slices, 2);
 }
 
 }  // namespace
 
-grpc::ByteBuffer EncodeRecvTensor(const Tensor& tensor, bool dead,
-                                  int64_t send_start_micros) {
+absl::StatusOr<grpc::ByteBuffer> EncodeRecvTensor(const Tensor& tensor,
+                                                  bool dead,
+                                                  int64_t send_start_micros) {
   if (dead || ElementSize(tensor.dtype()) == 0) {
     pb::RecvTensorResponse response;
     response.set_is_dead(dead);
@@ -115,77 +142,135 @@ grpc::ByteBuffer EncodeRecvTensor(const Tensor& tensor, bool dead,
     }
     return ToByteBuffer(response);
   }
+  std::string header = TensorHeader(tensor);
+  if (tensor.bytes() > 0) {
+    AppendVarint(&header, kContentTag);
+    AppendVarint(&header, tensor.bytes());
+  }
   std::string head;
   AppendVarint(&head, kSendStartTag);
   AppendVarint(&head, static_cast<uint64_t>(send_start_micros));
-  const std::string header = TensorHeader(tensor);
   AppendVarint(&head, kTensorTag);
   AppendVarint(&head, header.size() + tensor.bytes());
   head += header;
-  if (tensor.bytes() <= kInlineBytes) {
-    head.append(static_cast<const char*>(tensor.raw()), tensor.bytes());
-    grpc::Slice slice(head);
-    return grpc::ByteBuffer(&slice, 1);
+  if (head.size() + tensor.bytes() > kMaxMessageBytes) {
+    return InvalidArgument(
+        "A tensor of ", tensor.bytes(),
+        " bytes cannot be sent to a task that takes no chunks: a message has "
+        "at most ",
+        kMaxMessageBytes, " (2 GiB). Send it in parts.");
   }
-  tensor.buffer()->Ref();
-  grpc::Slice slices[2] = {
-      grpc::Slice(head),
-      grpc::Slice(
-          const_cast<void*>(tensor.raw()), tensor.bytes(),
-          [](void* buffer) { static_cast<Buffer*>(buffer)->Unref(); },
-          tensor.buffer())};
-  return grpc::ByteBuffer(slices, 2);
+  return WithBytes(std::move(head), tensor, 0, tensor.bytes());
+}
+
+grpc::ByteBuffer EncodeTensorChunk(const Tensor& tensor, size_t offset,
+                                   size_t size, int64_t send_start_micros) {
+  std::string head;
+  if (offset == 0) {
+    const std::string header = TensorHeader(tensor);
+    AppendVarint(&head, kSendStartTag);
+    AppendVarint(&head, static_cast<uint64_t>(send_start_micros));
+    AppendVarint(&head, kTensorTag);
+    AppendVarint(&head, header.size());
+    head += header;
+    AppendVarint(&head, kTotalTag);
+    AppendVarint(&head, tensor.bytes());
+  }
+  AppendVarint(&head, kChunkTag);
+  AppendVarint(&head, size);
+  return WithBytes(std::move(head), tensor, offset, size);
 }
 
 namespace {
 
-// The usual layout, read without an intermediate message. False: something else
-// than expected; the caller starts again with protobuf.
-bool FastDecode(CodedInputStream* in, ReceivedTensor* out) {
-  while (const uint32_t tag = in->ReadTag()) {
-    uint64_t value;
-    if (tag == kIsDeadTag || tag == kSendStartTag || tag == kRequireAckTag) {
-      if (!in->ReadVarint64(&value)) return false;
-      if (tag == kIsDeadTag) out->dead = value != 0;
-      if (tag == kSendStartTag)
-        out->send_start_micros = static_cast<int64_t>(value);
-      if (tag == kRequireAckTag) out->require_ack = value != 0;
-      continue;
+// The usual layout, read without an intermediate message.
+class FastDecoder {
+ public:
+  FastDecoder(CodedInputStream* in, ReceivedTensor* out) : in_(in), out_(out) {}
+
+  // False: something else than expected; the caller starts again with
+  // protobuf.
+  bool Run() {
+    while (const uint32_t tag = in_->ReadTag()) {
+      if (!ReadField(tag)) return false;
     }
+    return out_->dead || out_->tensor.initialized();
+  }
+
+ private:
+  bool ReadField(uint32_t tag) {
+    uint64_t value;
     uint32_t length;
-    if (tag != kTensorTag || !in->ReadVarint32(&length)) return false;
-    const auto limit = in->PushLimit(static_cast<int>(length));
-    uint64_t dtype = 0;
-    pb::TensorShapeProto shape_proto;
-    while (const uint32_t field = in->ReadTag()) {
+    switch (tag) {
+      case kIsDeadTag:
+        return in_->ReadVarint64(&value) && (out_->dead = value != 0, true);
+      case kSendStartTag:
+        if (!in_->ReadVarint64(&value)) return false;
+        out_->send_start_micros = static_cast<int64_t>(value);
+        return true;
+      case kRequireAckTag:
+        if (!in_->ReadVarint64(&value)) return false;
+        out_->require_ack = value != 0;
+        return true;
+      case kTotalTag:
+        return in_->ReadVarint64(&total_);
+      case kTensorTag:
+        return in_->ReadVarint32(&length) && ReadTensor(length);
+      case kChunkTag:
+        if (!in_->ReadVarint32(&length) || length > total_) return false;
+        out_->chunk = length;
+        return ReadElements(total_, length);
+      default:
+        return false;
+    }
+  }
+
+  bool ReadTensor(uint32_t length) {
+    const auto limit = in_->PushLimit(static_cast<int>(length));
+    while (const uint32_t field = in_->ReadTag()) {
+      uint32_t size;
       if (field == kDtypeTag) {
-        if (!in->ReadVarint64(&dtype)) return false;
+        if (!in_->ReadVarint64(&dtype_)) return false;
       } else if (field == kShapeTag) {
-        uint32_t size;
-        if (!in->ReadVarint32(&size)) return false;
-        const auto inner = in->PushLimit(static_cast<int>(size));
-        if (!shape_proto.MergeFromCodedStream(in)) return false;
-        in->PopLimit(inner);
+        if (!in_->ReadVarint32(&size)) return false;
+        const auto inner = in_->PushLimit(static_cast<int>(size));
+        if (!shape_.MergeFromCodedStream(in_)) return false;
+        in_->PopLimit(inner);
       } else if (field == kContentTag) {
-        uint32_t size;
-        if (!in->ReadVarint32(&size)) return false;
-        absl::StatusOr<Shape> shape = ShapeFromProto(shape_proto);
-        const DType type = static_cast<DType>(dtype);
-        if (!shape.ok() || ElementSize(type) == 0 || IsRef(type)) return false;
-        if (type == DType::kBool) return false;  // Its bytes need checking.
-        absl::StatusOr<Tensor> tensor = Tensor::Create(type, *shape);
-        if (!tensor.ok() || tensor->bytes() != size) return false;
-        if (!in->ReadRaw(tensor->mutable_raw(), static_cast<int>(size)))
+        // The bytes of a bool need checking.
+        if (!in_->ReadVarint32(&size) ||
+            static_cast<DType>(dtype_) == DType::kBool ||
+            !ReadElements(size, size)) {
           return false;
-        out->tensor = *std::move(tensor);
+        }
       } else {
         return false;
       }
     }
-    in->PopLimit(limit);
+    in_->PopLimit(limit);
+    return true;
   }
-  return out->dead || out->tensor.initialized();
-}
+
+  // The first `size` of the tensor's `total` bytes.
+  bool ReadElements(uint64_t total, uint32_t size) {
+    absl::StatusOr<Shape> shape = ShapeFromProto(shape_);
+    const DType type = static_cast<DType>(dtype_);
+    if (!shape.ok() || ElementSize(type) == 0 || IsRef(type)) return false;
+    absl::StatusOr<Tensor> tensor = Tensor::Create(type, *shape);
+    if (!tensor.ok() || tensor->bytes() != total || size > INT_MAX ||
+        !in_->ReadRaw(tensor->mutable_raw(), static_cast<int>(size))) {
+      return false;
+    }
+    out_->tensor = *std::move(tensor);
+    return true;
+  }
+
+  CodedInputStream* const in_;
+  ReceivedTensor* const out_;
+  uint64_t dtype_ = 0;
+  pb::TensorShapeProto shape_;
+  uint64_t total_ = 0;
+};
 
 }  // namespace
 
@@ -197,11 +282,14 @@ absl::StatusOr<ReceivedTensor> DecodeRecvTensor(grpc::ByteBuffer* buffer) {
     CodedInputStream input(&reader);
     input.SetTotalBytesLimit(INT_MAX);
     ReceivedTensor received;
-    if (FastDecode(&input, &received)) return received;
+    if (FastDecoder(&input, &received).Run()) return received;
   }
   pb::RecvTensorResponse response;
   if (!FromByteBuffer(buffer, &response)) {
     return Internal("The answer to RecvTensor could not be read");
+  }
+  if (response.sluice_total() != 0) {
+    return Internal("The chunk of a tensor could not be read");
   }
   ReceivedTensor received;
   received.dead = response.is_dead();
@@ -213,6 +301,20 @@ absl::StatusOr<ReceivedTensor> DecodeRecvTensor(grpc::ByteBuffer* buffer) {
         TensorFromProto(std::move(*response.mutable_tensor())));
   }
   return received;
+}
+
+absl::Status DecodeTensorChunk(grpc::ByteBuffer* buffer, size_t size,
+                               void* to) {
+  grpc::ProtoBufferReader reader(buffer);
+  CodedInputStream input(&reader);
+  input.SetTotalBytesLimit(INT_MAX);
+  uint32_t length;
+  if (!reader.status().ok() || input.ReadTag() != kChunkTag ||
+      !input.ReadVarint32(&length) || length != size ||
+      !input.ReadRaw(to, static_cast<int>(size)) || input.ReadTag() != 0) {
+    return Internal("The chunk of a tensor could not be read");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

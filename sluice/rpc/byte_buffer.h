@@ -5,12 +5,21 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <climits>
+#include <optional>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "sluice/tensor/tensor.h"
 
 namespace sluice {
 
-grpc::ByteBuffer ToByteBuffer(const google::protobuf::MessageLite& message);
+// What protobuf can write and read in one piece.
+inline constexpr size_t kMaxMessageBytes = INT_MAX;
+
+// INVALID_ARGUMENT if the message is too large for one piece.
+absl::StatusOr<grpc::ByteBuffer> ToByteBuffer(
+    const google::protobuf::MessageLite& message);
 // False if the bytes are not such a message.
 bool FromByteBuffer(grpc::ByteBuffer* buffer,
                     google::protobuf::MessageLite* message);
@@ -20,15 +29,24 @@ absl::Status FromGrpc(const grpc::Status& status);
 
 // A RecvTensorResponse whose tensor bytes are the tensor's own memory, in the
 // layout TensorFlow writes (docs/protocol).
-grpc::ByteBuffer EncodeRecvTensor(const Tensor& tensor, bool dead,
-                                  int64_t send_start_micros);
+absl::StatusOr<grpc::ByteBuffer> EncodeRecvTensor(const Tensor& tensor,
+                                                  bool dead,
+                                                  int64_t send_start_micros);
+// `size` bytes of the tensor from `offset` on; the first chunk also says what
+// the tensor is. For types of fixed size.
+grpc::ByteBuffer EncodeTensorChunk(const Tensor& tensor, size_t offset,
+                                   size_t size, int64_t send_start_micros);
 struct ReceivedTensor {
   Tensor tensor;
   bool dead = false;
   int64_t send_start_micros = 0;
   bool require_ack = false;
+  // The bytes of `tensor` that have come, if it comes in chunks.
+  std::optional<size_t> chunk;
 };
 // Copies the bytes once, into pooled memory.
 absl::StatusOr<ReceivedTensor> DecodeRecvTensor(grpc::ByteBuffer* buffer);
+// Copies a further chunk, which must be `size` bytes, to `to`.
+absl::Status DecodeTensorChunk(grpc::ByteBuffer* buffer, size_t size, void* to);
 
 }  // namespace sluice

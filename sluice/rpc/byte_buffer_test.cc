@@ -39,7 +39,7 @@ std::vector<Tensor> SomeTensors() {
 
 TEST(RecvTensorBytes, ComeBackAsTheTensor) {
   for (const Tensor& tensor : SomeTensors()) {
-    grpc::ByteBuffer buffer = EncodeRecvTensor(tensor, false, 77);
+    grpc::ByteBuffer buffer = *EncodeRecvTensor(tensor, false, 77);
     absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
     ASSERT_TRUE(got.ok()) << got.status();
     EXPECT_FALSE(got->dead);
@@ -52,7 +52,7 @@ TEST(RecvTensorBytes, AreTheMessageThatProtobufReads) {
   for (const Tensor& tensor : SomeTensors()) {
     pb::RecvTensorResponse response;
     ASSERT_TRUE(
-        response.ParseFromString(Flat(EncodeRecvTensor(tensor, false, 77))));
+        response.ParseFromString(Flat(*EncodeRecvTensor(tensor, false, 77))));
     EXPECT_EQ(response.send_start_micros(), 77);
     absl::StatusOr<Tensor> got = TensorFromProto(response.tensor());
     ASSERT_TRUE(got.ok()) << got.status();
@@ -61,7 +61,7 @@ TEST(RecvTensorBytes, AreTheMessageThatProtobufReads) {
 }
 
 TEST(RecvTensorBytes, ADeadValueHasNoTensor) {
-  grpc::ByteBuffer buffer = EncodeRecvTensor(Tensor(), true, 1);
+  grpc::ByteBuffer buffer = *EncodeRecvTensor(Tensor(), true, 1);
   absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_TRUE(got->dead);
@@ -71,7 +71,7 @@ TEST(RecvTensorBytes, OfOtherEncodersAreRead) {
   pb::RecvTensorResponse response;
   TensorToProto(Tensor::Scalar(5.0f), response.mutable_tensor());
   response.set_require_ack(true);
-  grpc::ByteBuffer buffer = ToByteBuffer(response);
+  grpc::ByteBuffer buffer = *ToByteBuffer(response);
   absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_TRUE(got->require_ack);
@@ -80,7 +80,7 @@ TEST(RecvTensorBytes, OfOtherEncodersAreRead) {
 
 TEST(RecvTensorBytes, CutOffAnywhereAreAnError) {
   for (const Tensor& tensor : SomeTensors()) {
-    const std::string bytes = Flat(EncodeRecvTensor(tensor, false, 77));
+    const std::string bytes = Flat(*EncodeRecvTensor(tensor, false, 77));
     const size_t step = bytes.size() > 500 ? 97 : 1;
     // The time stands before the tensor, or behind it; it may be left out.
     for (size_t n = 3; n < bytes.size() - 2; n += step) {
@@ -92,7 +92,7 @@ TEST(RecvTensorBytes, CutOffAnywhereAreAnError) {
 
 TEST(RecvTensorBytes, WithABitWrongNeverCrash) {
   const std::string bytes =
-      Flat(EncodeRecvTensor(Tensor::Of<float>({2}, {1, 2}), false, 77));
+      Flat(*EncodeRecvTensor(Tensor::Of<float>({2}, {1, 2}), false, 77));
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     std::string wrong = bytes;
     wrong[bit / 8] ^= static_cast<char>(1 << (bit % 8));

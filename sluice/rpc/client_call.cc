@@ -1,21 +1,23 @@
 #include "sluice/rpc/client_call.h"
 
-#include <grpcpp/alarm.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <pthread.h>
 
 #include <charconv>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "sluice/base/blocking_pool.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/hand_over.h"
+#include "sluice/rpc/prepare_grpc.h"
+#include "sluice/rpc/tls_probe.h"
 #include "sluice/worker/worker.h"
 
 namespace sluice {
 namespace {
-
-std::atomic<int64_t> rpcs_started{0};
 
 struct Event {
   virtual ~Event() = default;
@@ -26,6 +28,7 @@ struct Event {
 // it. Made by the first call, so that programs may fork before; never ended.
 grpc::CompletionQueue& ClientQueue() {
   static grpc::CompletionQueue* queue = [] {
+    PrepareGrpc();
     auto* q = new grpc::CompletionQueue;
     for (int i = 0; i < 2; ++i) {
       std::thread([q] {
@@ -33,13 +36,18 @@ grpc::CompletionQueue& ClientQueue() {
         Worker::MarkNetworkThread();
         void* tag;
         bool ok;
-        while (q->Next(&tag, &ok)) static_cast<Event*>(tag)->Proceed(ok);
+        while (q->Next(&tag, &ok)) {
+          static_cast<Event*>(TakeOver(tag))->Proceed(ok);
+        }
       }).detach();
     }
     return q;
   }();
   return *queue;
 }
+
+// When a server last answered; before the first time, the clock's beginning.
+using LastAnswer = std::atomic<SteadyTime>;
 
 struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
   grpc::ClientContext context;
@@ -49,30 +57,70 @@ struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
   RpcChannel::Done done;
   Cancellation* cancellation = nullptr;
   Cancellation::Token token = Cancellation::kNone;
+  std::string address;
+  TlsIdentityPtr tls;
   std::shared_ptr<OpenCall> self;
+  CallCounters::Counts* counts = nullptr;
+  std::shared_ptr<LastAnswer> last_answer;
 
   void Proceed(bool) override {
     const std::shared_ptr<OpenCall> keep = std::move(self);
     if (token != Cancellation::kNone) cancellation->Deregister(token);
     absl::Status result = FromGrpc(status);
+    counts->response_bytes.fetch_add(static_cast<int64_t>(response.Length()),
+                                     std::memory_order_relaxed);
+    if (result.ok()) {
+      last_answer->store(CoarseNow(), std::memory_order_relaxed);
+    }
     // Who cancelled knows better why than the transport.
     if (absl::IsCancelled(result) && cancellation != nullptr &&
         cancellation->cancelled()) {
       result = cancellation->status();
     }
+    if (MayBeTls(result)) {
+      RunBlocking([keep, result] {
+        const std::string problem = TlsProblem(keep->address, keep->tls);
+        keep->done(
+            problem.empty() ? result : absl::UnauthenticatedError(problem), {});
+      });
+      return;
+    }
     done(std::move(result), std::move(response));
+  }
+
+  // gRPC does not say more when one end speaks TLS and the other does not, or
+  // does not like a certificate.
+  static bool MayBeTls(const absl::Status& status) {
+    const absl::string_view text = status.message();
+    return absl::IsUnavailable(status) &&
+           absl::StrContains(text, "failed to connect") &&
+           (absl::StrContains(text, "Socket closed") ||
+            absl::StrContains(text, "Connection reset") ||
+            absl::StrContains(text, "handshake failed") ||
+            absl::StrContains(text, "not in peer certificate"));
   }
 };
 
 class GrpcChannel : public RpcChannel {
  public:
-  explicit GrpcChannel(const std::string& address) : address_(address) {}
+  GrpcChannel(const std::string& address, TlsIdentityPtr tls)
+      : address_(address), tls_(std::move(tls)) {}
   const std::string& address() const override { return address_; }
+  std::optional<SteadyTime> last_answer() const override {
+    const SteadyTime time = last_answer_->load(std::memory_order_relaxed);
+    if (time == SteadyTime()) return std::nullopt;
+    return time;
+  }
 
+  using RpcChannel::Call;
   void Call(const char* path, const grpc::ByteBuffer& request,
             const Options& options, Done done) override {
-    rpcs_started.fetch_add(1, std::memory_order_relaxed);
     auto call = std::make_shared<OpenCall>();
+    call->counts = &OutgoingCalls().Of(path);
+    call->counts->calls.fetch_add(1, std::memory_order_relaxed);
+    call->counts->request_bytes.fetch_add(
+        static_cast<int64_t>(request.Length()), std::memory_order_relaxed);
+    call->last_answer = last_answer_;
     call->done = std::move(done);
     call->context.set_wait_for_ready(options.wait_for_ready);
     if (options.deadline) {
@@ -81,6 +129,8 @@ class GrpcChannel : public RpcChannel {
           std::chrono::system_clock::now() +
           std::chrono::duration_cast<std::chrono::microseconds>(left));
     }
+    call->address = address_;
+    call->tls = tls_;
     call->self = call;
     if (options.cancellation != nullptr) {
       call->cancellation = options.cancellation;
@@ -94,7 +144,7 @@ class GrpcChannel : public RpcChannel {
     call->reader =
         Stub().PrepareUnaryCall(&call->context, path, request, &ClientQueue());
     call->reader->StartCall();
-    call->reader->Finish(&call->response, &call->status, call.get());
+    call->reader->Finish(&call->response, &call->status, HandOver(call.get()));
   }
 
  private:
@@ -110,35 +160,52 @@ class GrpcChannel : public RpcChannel {
       args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
       args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15000);
       args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+      // A session is held by its connection, however little it is used.
+      args.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
       // No configured web proxy stands between the tasks of a cluster.
       args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-      stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
-          "dns:///" + address_, grpc::InsecureChannelCredentials(), args));
+      stub_ = std::make_unique<grpc::GenericStub>(
+          grpc::CreateCustomChannel("dns:///" + address_, Credentials(), args));
     });
     return *stub_;
   }
 
+  std::shared_ptr<grpc::ChannelCredentials> Credentials() const {
+    if (tls_ == nullptr) return grpc::InsecureChannelCredentials();
+    return grpc::SslCredentials({tls_->ca, tls_->key, tls_->certificate});
+  }
+
   const std::string address_;
+  // Shared with open calls, which may outlive the channel.
+  const std::shared_ptr<LastAnswer> last_answer_ =
+      std::make_shared<LastAnswer>();
+  const TlsIdentityPtr tls_;
   std::once_flag connected_;
   std::unique_ptr<grpc::GenericStub> stub_;
 };
 
-struct Timer : Event {
-  grpc::Alarm alarm;
-  absl::AnyInvocable<void()> callback;
-  void Proceed(bool) override {
-    absl::AnyInvocable<void()> run = std::move(callback);
-    delete this;
-    run();
-  }
-};
-
 }  // namespace
 
-int64_t RpcsStarted() { return rpcs_started.load(std::memory_order_relaxed); }
+CallCounters& OutgoingCalls() {
+  static CallCounters* calls = new CallCounters;
+  return *calls;
+}
+
+int64_t RpcsStarted() {
+  int64_t calls = 0;
+  for (const CallCounters::Method& method : OutgoingCalls().List()) {
+    calls += method.calls;
+  }
+  return calls;
+}
 
 absl::StatusOr<std::shared_ptr<RpcChannel>> RpcChannel::Create(
     const std::string& address) {
+  return CreateWithTls(address, nullptr);
+}
+
+absl::StatusOr<std::shared_ptr<RpcChannel>> RpcChannel::CreateWithTls(
+    const std::string& address, TlsIdentityPtr tls) {
   const size_t colon = address.rfind(':');
   int port = -1;
   if (colon != std::string::npos) {
@@ -152,20 +219,24 @@ absl::StatusOr<std::shared_ptr<RpcChannel>> RpcChannel::Create(
     return InvalidArgument("Could not interpret \"", address,
                            "\" as a host-port pair.");
   }
-  return std::make_shared<GrpcChannel>(address);
+  return std::make_shared<GrpcChannel>(address, std::move(tls));
 }
 
-void CallLater(std::chrono::milliseconds delay,
-               absl::AnyInvocable<void()> callback) {
-  auto* timer = new Timer;
-  timer->callback = std::move(callback);
-  timer->alarm.Set(&ClientQueue(), std::chrono::system_clock::now() + delay,
-                   timer);
+void RpcChannel::Call(const char* path,
+                      const google::protobuf::MessageLite& request,
+                      const Options& options, Done done) {
+  absl::StatusOr<grpc::ByteBuffer> bytes = ToByteBuffer(request);
+  if (bytes.ok()) {
+    Call(path, *bytes, options, std::move(done));
+  } else {
+    done(bytes.status(), {});
+  }
 }
 
 std::string WhyUnreachable(const std::string& address,
                            const absl::Status& status) {
   const std::string text(status.message());
+  if (absl::IsUnauthenticated(status)) return text;
   const auto has = [&](const char* part) {
     return text.find(part) != std::string::npos;
   };

@@ -2,10 +2,10 @@
 // one of our polling threads. Private to rpc/ and session/.
 #pragma once
 
+#include <google/protobuf/message_lite.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +15,8 @@
 #include "absl/status/statusor.h"
 #include "sluice/base/clock.h"
 #include "sluice/kernel/cancellation.h"
+#include "sluice/rpc/call_counters.h"
+#include "sluice/rpc/tls.h"
 
 namespace sluice {
 
@@ -25,8 +27,13 @@ class RpcChannel {
   // "host:port"; an error if it is not one.
   static absl::StatusOr<std::shared_ptr<RpcChannel>> Create(
       const std::string& address);
+  // The same under TLS, unless `tls` is null.
+  static absl::StatusOr<std::shared_ptr<RpcChannel>> CreateWithTls(
+      const std::string& address, TlsIdentityPtr tls);
   virtual ~RpcChannel() = default;
   virtual const std::string& address() const = 0;
+  // When the server last answered a call; nothing if it never did.
+  virtual std::optional<SteadyTime> last_answer() const { return {}; }
 
   struct Options {
     // Give up at this time.
@@ -36,17 +43,20 @@ class RpcChannel {
     // Ends the call; must live until `done`. May be null.
     Cancellation* cancellation = nullptr;
   };
+  // A peer that cannot be reached is UNAVAILABLE; one that speaks TLS where
+  // this side does not, the reverse, or one with a wrong certificate is
+  // UNAUTHENTICATED.
   using Done = absl::AnyInvocable<void(absl::Status, grpc::ByteBuffer)>;
   // `done` is called exactly once.
   virtual void Call(const char* path, const grpc::ByteBuffer& request,
                     const Options& options, Done done) = 0;
+  void Call(const char* path, const google::protobuf::MessageLite& request,
+            const Options& options, Done done);
 };
 
-// Calls `callback` on a polling thread after `delay`.
-void CallLater(std::chrono::milliseconds delay,
-               absl::AnyInvocable<void()> callback);
-
-// RPCs this process has started, for benchmarks and `sluice status`.
+// The calls this process has started.
+CallCounters& OutgoingCalls();
+// Their number.
 int64_t RpcsStarted();
 
 // In words a user can act on: why a call to `address` failed.

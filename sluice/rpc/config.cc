@@ -2,6 +2,7 @@
 
 #include "sluice/base/status.h"
 #include "sluice/graph/graph_def.h"
+#include "sluice/proto/cluster.pb.h"
 #include "sluice/proto/config.pb.h"
 #include "sluice/proto/device.pb.h"
 #include "sluice/proto/graph.pb.h"
@@ -10,7 +11,34 @@
 
 namespace sluice {
 
-SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config) {
+std::map<std::string, std::string> TasksFromProto(
+    const pb::ClusterDef& cluster) {
+  std::map<std::string, std::string> tasks;
+  for (const pb::JobDef& job : cluster.job()) {
+    for (const auto& [index, address] : job.tasks()) {
+      tasks[StrCat("/job:", job.name(), "/replica:0/task:", index)] = address;
+    }
+  }
+  return tasks;
+}
+
+void TasksToProto(const std::map<std::string, std::string>& tasks,
+                  pb::ClusterDef* cluster) {
+  for (const auto& [task, address] : tasks) {
+    const absl::StatusOr<DeviceName> name = DeviceName::Parse(task);
+    if (!name.ok()) continue;  // They come from TasksFromProto.
+    const std::string job = name->job.value_or("");
+    if (cluster->job_size() == 0 ||
+        cluster->job(cluster->job_size() - 1).name() != job) {
+      cluster->add_job()->set_name(job);
+    }
+    pb::JobDef* last = cluster->mutable_job(cluster->job_size() - 1);
+    (*last->mutable_tasks())[name->task.value_or(0)] = address;
+  }
+}
+
+SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config,
+                                        std::string_view target) {
   SessionOptions options;
   options.allow_soft_placement = config.allow_soft_placement();
   options.log_device_placement = config.log_device_placement();
@@ -24,9 +52,53 @@ SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config) {
   options.fold_constants = level1 || optimizer.do_constant_folding();
   options.merge_common =
       level1 || optimizer.do_common_subexpression_elimination();
+  options.bfloat16_transfers =
+      config.graph_options().enable_bfloat16_sendrecv();
+  options.static_graph = config.experimental().optimize_for_static_graph();
+  options.no_partition_graphs =
+      config.experimental().disable_output_partition_graphs();
+  options.use_rpc = config.rpc_options().use_rpc_for_inprocess_master();
   auto cpus = config.device_count().find("CPU");
   if (cpus != config.device_count().end()) options.num_cpus = cpus->second;
+  if (config.cluster_def().job_size() > 0) {
+    SessionCluster& cluster = options.cluster.emplace();
+    cluster.tasks = TasksFromProto(config.cluster_def());
+    cluster.text = config.cluster_def().ShortDebugString();
+    cluster.target = target;
+    cluster.share_state =
+        config.experimental().share_session_state_in_clusterspec_propagation();
+  }
   return options;
+}
+
+void SessionOptionsToConfig(const SessionOptions& options,
+                            pb::ConfigProto* config) {
+  config->set_allow_soft_placement(options.allow_soft_placement);
+  config->set_log_device_placement(options.log_device_placement);
+  for (const std::string& filter : options.device_filters) {
+    config->add_device_filters(filter);
+  }
+  config->set_isolate_session_state(options.isolate_session_state);
+  config->set_operation_timeout_in_ms(options.operation_timeout_ms);
+  if (!options.fold_constants || !options.merge_common) {
+    pb::OptimizerOptions* optimizer =
+        config->mutable_graph_options()->mutable_optimizer_options();
+    optimizer->set_opt_level(pb::OptimizerOptions::L0);
+    optimizer->set_do_constant_folding(options.fold_constants);
+    optimizer->set_do_common_subexpression_elimination(options.merge_common);
+  }
+  config->mutable_graph_options()->set_enable_bfloat16_sendrecv(
+      options.bfloat16_transfers);
+  config->mutable_experimental()->set_optimize_for_static_graph(
+      options.static_graph);
+  config->mutable_experimental()->set_disable_output_partition_graphs(
+      options.no_partition_graphs);
+  if (options.cluster) {
+    TasksToProto(options.cluster->tasks, config->mutable_cluster_def());
+    config->mutable_experimental()
+        ->set_share_session_state_in_clusterspec_propagation(
+            options.cluster->share_state);
+  }
 }
 
 absl::Status CheckRemoteConfig(const pb::ConfigProto& config) {
@@ -36,6 +108,16 @@ absl::Status CheckRemoteConfig(const pb::ConfigProto& config) {
         "Distributed session does not support session thread pool options.");
   }
   return absl::OkStatus();
+}
+
+TlsOptions TlsFromConfig(const pb::ConfigProto& config) {
+  const pb::TlsFiles& files = config.rpc_options().sluice_tls();
+  return {files.certificate(), files.key(), files.ca()};
+}
+
+void RemoveTls(pb::ConfigProto* config) {
+  if (!config->rpc_options().has_sluice_tls()) return;
+  config->mutable_rpc_options()->clear_sluice_tls();
 }
 
 RunOptions RunOptionsFromProto(const pb::RunOptions& proto) {

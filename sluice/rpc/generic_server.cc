@@ -10,6 +10,8 @@
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/hand_over.h"
+#include "sluice/rpc/prepare_grpc.h"
 #include "sluice/worker/worker.h"
 
 namespace sluice {
@@ -34,39 +36,48 @@ struct Gate {
 class Call : public ServerCall, public std::enable_shared_from_this<Call> {
  public:
   Call(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue,
-       const CallHandler* handler, std::shared_ptr<Gate> gate)
+       const GenericServer::Options* options, std::shared_ptr<Gate> gate)
       : service_(service),
         queue_(queue),
-        handler_(handler),
+        options_(options),
         gate_(std::move(gate)),
         stream_(&context_) {}
 
   // Asks for the next call; it keeps itself alive until it is over.
   static void Accept(grpc::AsyncGenericService* service,
                      grpc::ServerCompletionQueue* queue,
-                     const CallHandler* handler,
+                     const GenericServer::Options* options,
                      const std::shared_ptr<Gate>& gate) {
     MutexLock lock(gate->mu);
     if (gate->closed) return;
-    auto call = std::make_shared<Call>(service, queue, handler, gate);
+    auto call = std::make_shared<Call>(service, queue, options, gate);
     call->self_ = call;
-    call->context_.AsyncNotifyWhenDone(&call->done_);
+    call->context_.AsyncNotifyWhenDone(HandOver(&call->done_));
     service->RequestCall(&call->context_, &call->stream_, queue, queue,
-                         &call->accepted_);
+                         HandOver(&call->accepted_));
   }
 
   const std::string& path() const override { return context_.method(); }
+  std::string peer() const override { return context_.peer(); }
   grpc::ByteBuffer& request() override { return request_; }
+
+  std::chrono::system_clock::time_point deadline() const override {
+    return context_.deadline();
+  }
 
   void Reply(grpc::ByteBuffer response) override {
     response_ = std::move(response);
+    if (counts_ != nullptr) {
+      counts_->response_bytes.fetch_add(
+          static_cast<int64_t>(response_.Length()), std::memory_order_relaxed);
+    }
     Post([this] {
       stream_.WriteAndFinish(response_, grpc::WriteOptions(), grpc::Status::OK,
-                             &answered_);
+                             HandOver(&answered_));
     });
   }
   void Fail(const absl::Status& status) override {
-    Post([&] { stream_.Finish(ToGrpc(status), &answered_); });
+    Post([&] { stream_.Finish(ToGrpc(status), HandOver(&answered_)); });
   }
 
   void OnCancel(absl::AnyInvocable<void()> callback) override {
@@ -105,16 +116,24 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
       self_ = nullptr;
       return;
     }
-    Accept(service_, queue_, handler_, gate_);
+    Accept(service_, queue_, options_, gate_);
     open_.store(2);  // The answer and the done event.
-    Post([this] { stream_.Read(&request_, &read_); });
+    Post([this] { stream_.Read(&request_, HandOver(&read_)); });
   }
   void Read(bool ok) {
     if (!ok) {
       Fail(Cancelled("The request did not arrive"));
       return;
     }
-    (*handler_)(shared_from_this());
+    Count();
+    options_->handler(shared_from_this());
+  }
+  void Count() {
+    if (options_->counters == nullptr) return;
+    counts_ = &options_->counters->Of(path());
+    counts_->calls.fetch_add(1, std::memory_order_relaxed);
+    counts_->request_bytes.fetch_add(static_cast<int64_t>(request_.Length()),
+                                     std::memory_order_relaxed);
   }
   void Answered(bool) { Release(); }
   void Done(bool) {
@@ -134,8 +153,9 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
 
   grpc::AsyncGenericService* const service_;
   grpc::ServerCompletionQueue* const queue_;
-  const CallHandler* const handler_;
+  const GenericServer::Options* const options_;
   const std::shared_ptr<Gate> gate_;
+  CallCounters::Counts* counts_ = nullptr;
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_;
   grpc::ByteBuffer request_, response_;
@@ -150,10 +170,20 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
   absl::AnyInvocable<void()> on_cancel_ SLUICE_GUARDED_BY(mu_);
 };
 
+std::shared_ptr<grpc::ServerCredentials> Credentials(
+    const TlsIdentityPtr& tls) {
+  if (tls == nullptr) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls->ca;
+  options.pem_key_cert_pairs.push_back({tls->key, tls->certificate});
+  return grpc::SslServerCredentials(options);
+}
+
 }  // namespace
 
 struct GenericServer::State {
-  CallHandler handler;
+  Options options;
   grpc::AsyncGenericService service;
   std::unique_ptr<grpc::Server> server;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;
@@ -170,13 +200,32 @@ int GenericServer::port() const { return state_->port; }
 
 absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
     Options options) {
+  PrepareGrpc();
   auto state = std::make_unique<State>();
-  state->handler = std::move(options.handler);
+  state->options = std::move(options);
+  const Limits& limits = state->options.limits;
+  state->options.handler =
+      [handler = std::move(state->options.handler),
+       most = limits.message_bytes](std::shared_ptr<ServerCall> call) {
+        const auto size = static_cast<int64_t>(call->request().Length());
+        if (size <= most) {
+          handler(std::move(call));
+        } else {
+          call->Fail(OverLimit(StrCat("A request of ", size, " bytes"),
+                               "message_bytes", most));
+        }
+      };
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(),
-                           &state->port);
+  builder.AddListeningPort(state->options.address,
+                           Credentials(state->options.tls), &state->port);
   builder.SetMaxReceiveMessageSize(INT_MAX);
   builder.SetMaxSendMessageSize(INT_MAX);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                             static_cast<int>(limits.metadata_bytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(limits.streams));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(limits.handshake_ms));
   // A second server on the same port must fail, not share it.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Peers ping to notice a silent death; do not take that for abuse.
@@ -187,7 +236,7 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
   builder.AddChannelArgument("grpc.server_max_unrequested_time_in_server",
                              3600);
   builder.RegisterAsyncGenericService(&state->service);
-  for (int i = 0; i < options.threads; ++i) {
+  for (int i = 0; i < state->options.threads; ++i) {
     state->queues.push_back(builder.AddCompletionQueue());
   }
   state->server = builder.BuildAndStart();
@@ -204,14 +253,16 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
   }
   for (auto& queue : state->queues) {
     for (int i = 0; i < kAccepting; ++i) {
-      Call::Accept(&state->service, queue.get(), &state->handler, state->gate);
+      Call::Accept(&state->service, queue.get(), &state->options, state->gate);
     }
     state->threads.emplace_back([q = queue.get()] {
       pthread_setname_np(pthread_self(), "sluice-serve");
       Worker::MarkNetworkThread();
       void* tag;
       bool ok;
-      while (q->Next(&tag, &ok)) static_cast<Event*>(tag)->Proceed(ok);
+      while (q->Next(&tag, &ok)) {
+        static_cast<Event*>(TakeOver(tag))->Proceed(ok);
+      }
     });
   }
   return std::unique_ptr<GenericServer>(new GenericServer(std::move(state)));

@@ -8,6 +8,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,9 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sluice/base/limits.h"
+#include "sluice/rpc/call_counters.h"
+#include "sluice/rpc/tls.h"
 
 namespace sluice {
 
@@ -23,6 +27,8 @@ class ServerCall {
  public:
   virtual ~ServerCall() = default;
   virtual const std::string& path() const = 0;
+  // Who calls, as gRPC names it: "ipv4:10.0.0.1:4711".
+  virtual std::string peer() const { return ""; }
   virtual grpc::ByteBuffer& request() = 0;
   // Exactly one of these, once, from any thread.
   virtual void Reply(grpc::ByteBuffer response) = 0;
@@ -30,6 +36,8 @@ class ServerCall {
   // Called once if the client goes away or its deadline passes before the
   // answer. At once if that has happened already.
   virtual void OnCancel(absl::AnyInvocable<void()> callback) = 0;
+  // When the client gives up; far away if it does not.
+  virtual std::chrono::system_clock::time_point deadline() const = 0;
 };
 
 // Runs on a polling thread and must not block.
@@ -41,6 +49,10 @@ class GenericServer {
     std::string address;  // "localhost:2222", "[::]:0".
     int threads = 2;
     CallHandler handler;
+    // Counts the calls; may be null.
+    std::shared_ptr<CallCounters> counters;
+    TlsIdentityPtr tls = {};  // Null: plain text.
+    Limits limits = {};
   };
   // Binds and serves. UNKNOWN if the address cannot be had.
   static absl::StatusOr<std::unique_ptr<GenericServer>> Start(Options options);

@@ -1,7 +1,11 @@
 #include "sluice/rpc/generic_server.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "sluice/base/mutex.h"
 #include "sluice/kernel/testing/op_test.h"
@@ -20,6 +24,7 @@ class GenericServerTest : public testing::Test {
   void Serve(CallHandler handler) {
     GenericServer::Options options;
     options.address = "localhost:0";
+    options.limits = limits_;
     options.handler = std::move(handler);
     server_ = *GenericServer::Start(std::move(options));
     channel_ = *RpcChannel::Create(StrCat("localhost:", server_->port()));
@@ -55,7 +60,7 @@ class GenericServerTest : public testing::Test {
                                RpcChannel::Options options = {}) {
     auto answer = std::make_shared<Answer>();
     options.wait_for_ready = true;
-    channel_->Call(path, ToByteBuffer(pb::GetStatusRequest()), options,
+    channel_->Call(path, pb::GetStatusRequest(), options,
                    [answer](absl::Status status, grpc::ByteBuffer bytes) {
                      answer->status = std::move(status);
                      answer->bytes = std::move(bytes);
@@ -64,6 +69,7 @@ class GenericServerTest : public testing::Test {
     return answer;
   }
 
+  Limits limits_;
   std::unique_ptr<GenericServer> server_;
   std::shared_ptr<RpcChannel> channel_;
   Mutex mu_;
@@ -76,7 +82,7 @@ TEST_F(GenericServerTest, HandsOverThePathAndReturnsTheAnswer) {
     if (call->path() == "/a/B") {
       pb::RegisterGraphResponse response;
       response.set_graph_handle("h");
-      call->Reply(ToByteBuffer(response));
+      call->Reply(*ToByteBuffer(response));
     } else {
       call->Fail(absl::NotFoundError(call->path()));
     }
@@ -142,7 +148,7 @@ TEST_F(GenericServerTest, ShutdownEndsCallsThatWaitAndLaterAnswersAreHarmless) {
   std::weak_ptr<ServerCall> watch = call;
   server_->Shutdown();
   EXPECT_FALSE(answer->Wait().ok());
-  call->Reply(ToByteBuffer(pb::GetStatusResponse()));
+  call->Reply(*ToByteBuffer(pb::GetStatusResponse()));
   call = nullptr;
   EXPECT_TRUE(watch.expired());
   server_->Shutdown();  // Again: nothing happens.
@@ -154,6 +160,101 @@ TEST_F(GenericServerTest, TwoServersCannotShareAPort) {
   options.address = StrCat("localhost:", server_->port());
   EXPECT_TRUE(
       absl::IsUnknown(GenericServer::Start(std::move(options)).status()));
+}
+
+TEST_F(GenericServerTest, ARequestOverTheLimitIsRefused) {
+  limits_.message_bytes = 100;
+  Serve([](std::shared_ptr<ServerCall> call) {
+    call->Reply(*ToByteBuffer(pb::GetStatusResponse()));
+  });
+  pb::RegisterGraphResponse request;
+  for (const int size : {50, 200}) {
+    request.set_graph_handle(std::string(size, 'x'));
+    Answer answer;
+    channel_->Call("/a/B", *ToByteBuffer(request), {},
+                   [&](absl::Status status, grpc::ByteBuffer) {
+                     answer.status = std::move(status);
+                     answer.done.Notify();
+                   });
+    const absl::Status status = answer.Wait();
+    if (size == 50) {
+      SLUICE_EXPECT_OK(status);
+    } else {
+      EXPECT_THAT(status,
+                  StatusIs(absl::StatusCode::kResourceExhausted,
+                           testing::HasSubstr("limit message_bytes=100")));
+    }
+  }
+}
+
+TEST_F(GenericServerTest, HeadersOverTheLimitAreRefused) {
+  limits_.metadata_bytes = 10000;
+  Serve([](std::shared_ptr<ServerCall> call) {
+    call->Reply(*ToByteBuffer(pb::GetStatusResponse()));
+  });
+  grpc::GenericStub stub(
+      grpc::CreateChannel(StrCat("localhost:", server_->port()),
+                          grpc::InsecureChannelCredentials()));
+  for (const int size : {5000, 20000}) {
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    context.AddMetadata("x", std::string(size, 'x'));
+    auto call = stub.PrepareUnaryCall(
+        &context, "/a/B", *ToByteBuffer(pb::GetStatusRequest()), &queue);
+    call->StartCall();
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    call->Finish(&response, &status, &queue);
+    void* tag;
+    bool ok;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(status.error_code(), size == 5000
+                                       ? grpc::StatusCode::OK
+                                       : grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << status.error_message();
+  }
+}
+
+TEST_F(GenericServerTest, CallsOverTheLimitWaitForOthers) {
+  limits_.streams = 1;
+  ServeLater();
+  // The client learns of the limit with the first answer.
+  auto warm = Call("/a/B");
+  WaitForCall()->Fail(absl::AbortedError(""));
+  EXPECT_FALSE(warm->Wait().ok());
+  auto first = Call("/a/1"), second = Call("/a/2");
+  for (const char* path : {"/a/1", "/a/2"}) {
+    const auto call = WaitForCall();
+    ASSERT_NE(call, nullptr);
+    EXPECT_EQ(call->path(), path);
+    {
+      MutexLock lock(mu_);
+      EXPECT_TRUE(calls_.empty());
+    }
+    call->Fail(absl::AbortedError("in turn"));
+  }
+  EXPECT_EQ(first->Wait(), absl::AbortedError("in turn"));
+  EXPECT_EQ(second->Wait(), absl::AbortedError("in turn"));
+}
+
+TEST_F(GenericServerTest, APeerThatSaysNothingIsDropped) {
+  limits_.handshake_ms = 100;
+  ServeLater();
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(server_->port()));
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+            0);
+  timeval patience = {.tv_sec = 60, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  char bytes[100];
+  ssize_t got;
+  while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0) {
+  }
+  EXPECT_TRUE(got == 0 || errno == ECONNRESET) << strerror(errno);
+  close(fd);
 }
 
 TEST(RpcChannel, AnAddressIsHostAndPort) {

@@ -5,6 +5,7 @@
 #include "sluice/graph/functions.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/master.pb.h"
+#include "sluice/rpc/answer.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/config.h"
 #include "sluice/rpc/paths.h"
@@ -18,18 +19,11 @@ namespace {
 
 using CallPtr = std::shared_ptr<ServerCall>;
 
-void Answer(const CallPtr& call, const absl::Status& status,
-            const google::protobuf::MessageLite& response) {
-  if (status.ok()) {
-    call->Reply(ToByteBuffer(response));
-  } else {
-    call->Fail(status);
-  }
-}
-
 // Adds a client's nodes. A node that is there already came with an earlier
 // call.
-absl::Status AddNodes(const pb::GraphDef& def, Graph* graph) {
+absl::Status AddNodes(const pb::GraphDef& def, const Limits& limits,
+                      Graph* graph) {
+  SLUICE_RETURN_IF_ERROR(CheckGraphSize(def, graph->num_nodes(), limits));
   for (const pb::NodeDef& node : def.node()) {
     if (graph->FindNode(node.name()) != nullptr) {
       return InvalidArgument(
@@ -44,13 +38,23 @@ absl::Status AddNodes(const pb::GraphDef& def, Graph* graph) {
   return ImportGraphDef(def, options, graph);
 }
 
+// Why the steps of a session end that nobody holds any more.
+absl::Status Collected() {
+  return Cancelled(
+      "Step was cancelled because the session was garbage collected due to "
+      "inactivity.");
+}
+
 class MasterService : public std::enable_shared_from_this<MasterService> {
  public:
-  explicit MasterService(std::shared_ptr<Master> master)
-      : master_(std::move(master)) {}
+  MasterService(std::shared_ptr<Master> master,
+                std::shared_ptr<TaskActivity> activity, const Limits& limits)
+      : master_(std::move(master)),
+        activity_(std::move(activity)),
+        limits_(limits) {}
 
   bool Handle(CallPtr call) {
-    auto it = Table().find(call->path());
+    auto it = Table().find(paths::Canonical(call->path()));
     if (it == Table().end()) return false;
     (this->*it->second)(std::move(call));
     return true;
@@ -96,12 +100,22 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       call->Fail(s);
       return;
     }
+    if (request->config().graph_options().place_pruned_graph()) {
+      SLUICE_LOG(WARNING)
+          << "Distributed session does not support the place_pruned_graph "
+             "option.";
+    }
     auto cancellation = std::make_shared<Cancellation>();
     call->OnCancel([cancellation] {
       cancellation->Cancel(Cancelled("The client went away"));
     });
+    SessionOptions options =
+        SessionOptionsFromConfig(request->config(), request->target());
+    for (const pb::NodeDef& node : request->graph_def().node()) {
+      options.wanted_devices.insert(node.device());
+    }
     master_->CreateSession(
-        SessionOptionsFromConfig(request->config()), cancellation,
+        std::move(options), cancellation,
         [self = shared_from_this(), request,
          call](absl::StatusOr<std::shared_ptr<MasterSession>> session) {
           if (!session.ok()) {
@@ -109,7 +123,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
             return;
           }
           absl::Status added = (*session)->Extend([&](Graph& graph) {
-            return AddNodes(request->graph_def(), &graph);
+            return AddNodes(request->graph_def(), self->limits_, &graph);
           });
           if (!added.ok()) {
             self->master_->CloseSession((*session)->handle(), added,
@@ -120,10 +134,19 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
           SLUICE_LOG(INFO) << "Start master session " << (*session)->handle()
                            << " with config: "
                            << request->config().ShortDebugString();
+          self->activity_->clients.Add(
+              (*session)->handle(), call->peer(),
+              [weak = std::weak_ptr<Master>(self->master_),
+               handle = (*session)->handle()] {
+                if (auto master = weak.lock()) {
+                  master->CloseSession(handle, Collected(),
+                                       [](absl::Status) {});
+                }
+              });
           pb::CreateSessionResponse response;
           response.set_session_handle((*session)->handle());
           response.set_graph_version((*session)->graph_version());
-          call->Reply(ToByteBuffer(response));
+          Answer(*call, response);
         });
   }
 
@@ -132,7 +155,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       pb::ExtendSessionRequest request;
       if (!Parse(call, &request)) return;
       pb::ExtendSessionResponse response;
-      Answer(call, self->Extend(request, &response), response);
+      Answer(*call, self->Extend(request, &response), response);
     });
   }
 
@@ -145,8 +168,9 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       return Aborted("Current version is ", version, " but caller expected ",
                      request.current_graph_version(), ".");
     }
-    SLUICE_RETURN_IF_ERROR(session->Extend(
-        [&](Graph& graph) { return AddNodes(request.graph_def(), &graph); }));
+    SLUICE_RETURN_IF_ERROR(session->Extend([&](Graph& graph) {
+      return AddNodes(request.graph_def(), limits_, &graph);
+    }));
     response->set_new_graph_version(session->graph_version());
     return absl::OkStatus();
   }
@@ -178,18 +202,20 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       RunPartially(run);
       return;
     }
-    // The first step of its kind waits for workers to register their parts.
+    // Cutting a large graph into parts takes a while.
     if (auto plan = run->session->FindPlan(run->signature)) {
       Run(run, std::move(plan));
       return;
     }
     RunBlocking([self = shared_from_this(), run] {
-      auto plan = run->session->Plan(run->signature);
-      if (plan.ok()) {
-        self->Run(run, *std::move(plan));
-      } else {
-        Finish(*run, plan.status());
-      }
+      run->session->PlanAsync(run->signature,
+                              [self, run](MasterSession::PlanOr plan) {
+                                if (plan.ok()) {
+                                  self->Run(run, *std::move(plan));
+                                } else {
+                                  Finish(*run, plan.status());
+                                }
+                              });
     });
   }
 
@@ -249,16 +275,10 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     });
   }
 
-  static void Finish(Running& run, const absl::Status& status) {
-    if (!status.ok() && !run.request.store_errors_in_response_body()) {
-      run.audience->Fail(status);
-      return;
-    }
+  static void Finish(Running& run, absl::Status status) {
     pb::RunStepResponse response;
-    if (!status.ok()) {
-      response.set_status_code(static_cast<pb::error::Code>(status.code()));
-      response.set_status_error_message(std::string(status.message()));
-    } else {
+    if (status.ok()) status = CheckSize(run.fetches);
+    if (status.ok()) {
       for (size_t i = 0; i < run.fetches.size(); ++i) {
         pb::NamedTensorProto* tensor = response.add_tensor();
         tensor->set_name(run.signature.fetches[i]);
@@ -266,8 +286,31 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       }
       MetadataToProto(run.request.options(), &run.metadata,
                       response.mutable_metadata());
+    } else if (run.request.store_errors_in_response_body()) {
+      response.set_status_code(static_cast<pb::error::Code>(status.code()));
+      response.set_status_error_message(std::string(status.message()));
+    } else {
+      run.audience->Fail(status);
+      return;
     }
-    run.audience->Reply(ToByteBuffer(response));
+    absl::StatusOr<grpc::ByteBuffer> bytes = ToByteBuffer(response);
+    if (bytes.ok()) {
+      run.audience->Reply(*std::move(bytes));
+    } else {
+      run.audience->Fail(bytes.status());
+    }
+  }
+
+  static absl::Status CheckSize(std::span<const Tensor> fetches) {
+    size_t bytes = 0;
+    for (const Tensor& fetch : fetches) bytes += fetch.bytes();
+    if (bytes <= kMaxMessageBytes) return absl::OkStatus();
+    return InvalidArgument(
+        "The fetches of this step have ", bytes,
+        " bytes; an answer to a client in another process has at most ",
+        kMaxMessageBytes,
+        " (2 GiB). Fetch less at a time, for example slices, or save large "
+        "values to files.");
   }
 
   // What was asked for; a client always gets the message.
@@ -285,7 +328,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       pb::PartialRunSetupRequest request;
       if (!Parse(call, &request)) return;
       pb::PartialRunSetupResponse response;
-      Answer(call, self->SetUpPartialRun(request, &response), response);
+      Answer(*call, self->SetUpPartialRun(request, &response), response);
     });
   }
 
@@ -316,7 +359,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       pb::MakeCallableRequest request;
       if (!Parse(call, &request)) return;
       pb::MakeCallableResponse response;
-      Answer(call, self->AddCallable(request, &response), response);
+      Answer(*call, self->AddCallable(request, &response), response);
     });
   }
 
@@ -326,11 +369,6 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
                             master_->FindSession(request.session_handle()));
     SLUICE_RETURN_IF_ERROR(CheckNew(request, "MakeCallable"));
     const pb::CallableOptions& options = request.options();
-    if (options.tensor_connection_size() > 0) {
-      return Unimplemented(
-          "Callables with tensor connections are not served; feed and fetch "
-          "the tensors instead");
-    }
     if (options.feed_devices_size() > 0 || options.fetch_devices_size() > 0) {
       return Unimplemented(
           "feed_devices and fetch_devices do not exist in distributed "
@@ -340,6 +378,9 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     signature.feeds.assign(options.feed().begin(), options.feed().end());
     signature.fetches.assign(options.fetch().begin(), options.fetch().end());
     signature.targets.assign(options.target().begin(), options.target().end());
+    for (const pb::TensorConnection& c : options.tensor_connection()) {
+      signature.connections.emplace_back(c.from_tensor(), c.to_tensor());
+    }
     SLUICE_ASSIGN_OR_RETURN(
         int64_t handle,
         session->MakeCallable(signature,
@@ -395,13 +436,14 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     const int64_t id =
         session->Run(callable.plan, args, [run](absl::Status status) {
           pb::RunCallableResponse response;
+          if (status.ok()) status = CheckSize(run->fetches);
           for (const Tensor& fetch : run->fetches) {
             if (status.ok()) TensorToProto(fetch, response.add_fetch());
           }
           pb::RunOptions options;
           RunOptionsToProto(run->options, &options);
           MetadataToProto(options, &run->metadata, response.mutable_metadata());
-          Answer(run->call, status, response);
+          Answer(*run->call, status, response);
         });
     run->call->OnCancel([session, id] {
       session->CancelStep(id,
@@ -414,7 +456,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     pb::ReleaseCallableRequest request;
     if (!Parse(call, &request)) return;
     auto session = master_->FindSession(request.session_handle());
-    Answer(call,
+    Answer(*call,
            session.ok() ? (*session)->ReleaseCallable(request.handle())
                         : session.status(),
            pb::ReleaseCallableResponse());
@@ -423,9 +465,10 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   void CloseSession(CallPtr call) {
     pb::CloseSessionRequest request;
     if (!Parse(call, &request)) return;
+    activity_->clients.Remove(request.session_handle());
     master_->CloseSession(request.session_handle(), ClosedByClient(),
                           [call](absl::Status status) {
-                            Answer(call, status, pb::CloseSessionResponse());
+                            Answer(*call, status, pb::CloseSessionResponse());
                           });
   }
 
@@ -444,7 +487,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       for (const DeviceInfo& device : (*session)->devices()) {
         DeviceToProto(device, response.add_local_device());
       }
-      call->Reply(ToByteBuffer(response));
+      Answer(*call, response);
       return;
     }
     master_->ListDevices([self = shared_from_this(), call](
@@ -458,7 +501,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
                                     : response.add_remote_device());
         }
       }
-      Answer(call, devices.status(), response);
+      Answer(*call, devices.status(), response);
     });
   }
 
@@ -467,19 +510,24 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     if (!Parse(call, &request)) return;
     master_->Reset({request.container().begin(), request.container().end()},
                    [call](absl::Status status) {
-                     Answer(call, status, pb::ResetResponse());
+                     Answer(*call, status, pb::ResetResponse());
                    });
   }
 
   const std::shared_ptr<Master> master_;
+  const std::shared_ptr<TaskActivity> activity_;
+  const Limits limits_;
   RecentIds ids_{10000};
   StepReplies replies_;
 };
 
 }  // namespace
 
-ServiceHandler MakeMasterService(std::shared_ptr<Master> master) {
-  auto service = std::make_shared<MasterService>(std::move(master));
+ServiceHandler MakeMasterService(std::shared_ptr<Master> master,
+                                 std::shared_ptr<TaskActivity> activity,
+                                 const Limits& limits) {
+  auto service = std::make_shared<MasterService>(std::move(master),
+                                                 std::move(activity), limits);
   return [service](CallPtr call) { return service->Handle(std::move(call)); };
 }
 

@@ -15,6 +15,8 @@ constexpr auto kFirstLine = std::chrono::seconds(3);
 constexpr auto kNextLine = std::chrono::seconds(10);
 constexpr auto kPollPeriod = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::milliseconds(200);
+// A connection that breaks again and again will break once more.
+constexpr int kMostBroken = 10;
 
 class GrpcMasterStub : public MasterStub {
  public:
@@ -27,12 +29,15 @@ class GrpcMasterStub : public MasterStub {
                     const Options& options) override {
     const auto begin = std::chrono::steady_clock::now();
     auto next_line = begin + kFirstLine;
-    const grpc::ByteBuffer bytes = ToByteBuffer(request);
+    SLUICE_ASSIGN_OR_RETURN(const grpc::ByteBuffer bytes,
+                            ToByteBuffer(request));
     std::string why = "no answer";
     std::optional<SteadyTime> deadline;
     if (options.timeout_ms > 0) {
       deadline = begin + std::chrono::milliseconds(options.timeout_ms);
     }
+    auto alone_since = begin;  // Without a connection.
+    int broken = 0;            // Connections that broke under the call.
     while (true) {
       grpc::ByteBuffer answer;
       absl::Status status = CallOnce(method, bytes, deadline, options, &answer);
@@ -53,12 +58,19 @@ class GrpcMasterStub : public MasterStub {
         return DeadlineExceeded("The master at ", channel_->address(),
                                 " did not answer in time: ", why);
       }
-      if (!NeverConnected(status) ||
-          now - begin >= std::chrono::milliseconds(options.wait_ms)) {
-        return absl::IsUnavailable(status)
-                   ? Unavailable("The master at ", channel_->address(),
-                                 " is not reachable: ", why)
-                   : status;
+      if (!absl::IsUnavailable(status)) return status;
+      bool again = options.repeatable && broken < kMostBroken;
+      if (NeverConnected(status)) {
+        // A master that died under the call took the session along.
+        again = (broken == 0 || !Refused(status)) &&
+                now - alone_since < std::chrono::milliseconds(options.wait_ms);
+      } else if (again) {
+        ++broken;
+        alone_since = now;
+      }
+      if (!again) {
+        return Unavailable("The master at ", channel_->address(),
+                           " is not reachable: ", why);
       }
       if (now >= next_line) {
         SLUICE_LOG(INFO) << "Waiting for the master at " << channel_->address()
@@ -69,14 +81,22 @@ class GrpcMasterStub : public MasterStub {
     }
   }
 
+  std::unique_ptr<Lease> Hold(const std::string& session_handle) override {
+    return std::make_unique<Lease>(channel_, session_handle);
+  }
+
  private:
-  // Only a connection that could not be made is tried again: a call that was
-  // under way may have had its effect.
+  // Unlike one that was under way, such a call had no effect.
   static bool NeverConnected(const absl::Status& status) {
     const std::string text(status.message());
     return absl::IsUnavailable(status) &&
            (text.find("failed to connect") != std::string::npos ||
             text.find("DNS resolution failed") != std::string::npos);
+  }
+
+  static bool Refused(const absl::Status& status) {
+    return ToStd(status.message()).find("Connection refused") !=
+           std::string_view::npos;
   }
 
   absl::Status CallOnce(const char* method, const grpc::ByteBuffer& request,
@@ -122,13 +142,14 @@ class GrpcMasterStub : public MasterStub {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MasterStub>> MasterStub::Create(
-    const std::string& target) {
+    const std::string& target, TlsIdentityPtr tls) {
   if (!target.starts_with(kPrefix)) {
     return InvalidArgument("A target is grpc://host:port, not '", target, "'");
   }
   SLUICE_ASSIGN_OR_RETURN(
       std::shared_ptr<RpcChannel> channel,
-      RpcChannel::Create(target.substr(sizeof(kPrefix) - 1)));
+      RpcChannel::CreateWithTls(target.substr(sizeof(kPrefix) - 1),
+                                std::move(tls)));
   return std::make_unique<GrpcMasterStub>(std::move(channel));
 }
 

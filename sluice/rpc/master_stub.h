@@ -8,6 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "sluice/kernel/cancellation.h"
+#include "sluice/rpc/lease.h"
+#include "sluice/rpc/tls.h"
 
 namespace google::protobuf {
 class MessageLite;
@@ -18,9 +20,9 @@ namespace sluice {
 // Thread-safe. Calls block; `cancellation` (may be null) ends them.
 class MasterStub {
  public:
-  // "grpc://host:port".
+  // "grpc://host:port". `tls` may be null: plain text.
   static absl::StatusOr<std::unique_ptr<MasterStub>> Create(
-      const std::string& target);
+      const std::string& target, TlsIdentityPtr tls = nullptr);
   virtual ~MasterStub() = default;
 
   struct Options {
@@ -32,12 +34,17 @@ class MasterStub {
     // Go on trying while nobody answers at the address, with a line in the log
     // that says so, until this much time has passed without any change.
     int64_t wait_ms = 0;
+    // The master knows the request again, so it may be sent once more when the
+    // connection breaks before the answer.
+    bool repeatable = false;
   };
   // `method` is one of sluice::paths.
   virtual absl::Status Call(const char* method,
                             const google::protobuf::MessageLite& request,
                             google::protobuf::MessageLite* response,
                             const Options& options) = 0;
+  // Keeps a session open there while this process lives.
+  virtual std::unique_ptr<Lease> Hold(const std::string& session_handle) = 0;
 };
 
 }  // namespace sluice

@@ -1,15 +1,20 @@
 #include "sluice/rpc/remote_worker.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/random.h"
+#include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
+#include "sluice/base/timer.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/client_call.h"
 #include "sluice/rpc/config.h"
+#include "sluice/rpc/lease.h"
 #include "sluice/rpc/paths.h"
+#include "sluice/rpc/recv_chunks.h"
 #include "sluice/tensor/codec.h"
 
 namespace sluice {
@@ -22,19 +27,40 @@ constexpr auto kProbePause = std::chrono::milliseconds(300);
 constexpr auto kTidyTimeout = std::chrono::seconds(10);
 // How long the end of a step may wait to be told together with others.
 constexpr auto kTidyPause = std::chrono::milliseconds(20);
+// What a peer did not hear is told again, for some ten minutes.
+constexpr auto kTidyRetryPause = std::chrono::seconds(5);
+constexpr int kTidyTries = 100;
 
 class RemoteWorker;
 
+// Tells the worker when nobody needs the graph any more, unless the session
+// goes as well.
 struct RemoteGraph : RegisteredGraph {
+  std::shared_ptr<RpcChannel> channel;
+  std::shared_ptr<std::atomic<bool>> session_open;
   std::string handle;
   std::string session;
+
+  ~RemoteGraph() override {
+    if (!session_open->load()) return;
+    pb::DeregisterGraphRequest request;
+    request.set_graph_handle(handle);
+    request.set_session_handle(session);
+    request.set_create_worker_session_called(true);
+    RpcChannel::Options options;
+    options.deadline = TheClock().Now() + kTidyTimeout;
+    // A worker that is gone has no graphs.
+    channel->Call(paths::kDeregisterGraph, request, options,
+                  [](absl::Status, grpc::ByteBuffer) {});
+  }
 };
 
 class RemoteWorker : public PeerWorker,
                      public std::enable_shared_from_this<RemoteWorker> {
  public:
+  // Without `asker`: a task that goes by another name elsewhere.
   RemoteWorker(std::string task, std::shared_ptr<RpcChannel> channel,
-               TaskAddress asker)
+               std::optional<TaskAddress> asker)
       : task_(std::move(task)),
         channel_(std::move(channel)),
         asker_(std::move(asker)) {}
@@ -49,22 +75,51 @@ class RemoteWorker : public PeerWorker,
     Ask(probe);
   }
 
-  void CreateSession(const std::string& handle, bool isolated,
-                     Done done) override {
+  void CreateSession(CreateSessionRequest session, Done done) override {
     pb::CreateWorkerSessionRequest request;
-    request.set_session_handle(handle);
-    request.set_isolate_session_state(isolated);
-    Call<pb::CreateWorkerSessionResponse>(paths::kCreateWorkerSession, request,
-                                          {}, std::move(done));
+    request.set_session_handle(session.handle);
+    request.set_isolate_session_state(session.isolated);
+    if (session.task.empty()) {
+      request.set_master_task(asker_->task);
+      request.set_master_incarnation(static_cast<int64_t>(asker_->incarnation));
+    } else {
+      absl::StatusOr<DeviceName> name = DeviceName::Parse(session.task);
+      if (!name.ok()) {
+        done(name.status());
+        return;
+      }
+      pb::ServerDef* server = request.mutable_server_def();
+      server->set_job_name(name->job.value_or(""));
+      server->set_task_index(name->task.value_or(0));
+      server->set_protocol("grpc");
+      TasksToProto(session.cluster, server->mutable_cluster());
+    }
+    Call<pb::CreateWorkerSessionResponse>(
+        paths::kCreateWorkerSession, request, {},
+        [self = shared_from_this(), handle = session.handle,
+         done = std::move(done)](absl::Status status) mutable {
+          if (status.ok() && self->TakesGroups()) self->HoldSession(handle);
+          done(std::move(status));
+        });
   }
 
   void DeleteSession(const std::string& handle, Done done) override {
+    std::unique_ptr<Lease> lease;
+    {
+      MutexLock lock(mu_);
+      auto it = sessions_.find(handle);
+      if (it != sessions_.end()) {
+        it->second->store(false);
+        sessions_.erase(it);
+      }
+      if (const auto held = leases_.find(handle); held != leases_.end()) {
+        lease = std::move(held->second);
+        leases_.erase(held);
+      }
+    }
     pb::DeleteWorkerSessionRequest request;
     request.set_session_handle(handle);
-    RpcChannel::Options options;
-    options.deadline = std::chrono::steady_clock::now() + kTidyTimeout;
-    Call<pb::DeleteWorkerSessionResponse>(paths::kDeleteWorkerSession, request,
-                                          options, std::move(done));
+    Tidy(paths::kDeleteWorkerSession, *ToByteBuffer(request), std::move(done));
   }
 
   void RegisterGraph(RegisterGraphRequest request, RegisterDone done) override {
@@ -74,22 +129,25 @@ class RemoteWorker : public PeerWorker,
     ExportOptions options;
     options.assigned_devices = true;
     ExportGraphDef(*request.graph, options, proto.mutable_graph_def());
-    channel_->Call(paths::kRegisterGraph, ToByteBuffer(proto), {},
-                   [self = shared_from_this(), session = request.session_handle,
-                    done = std::move(done)](absl::Status status,
-                                            grpc::ByteBuffer buffer) mutable {
-                     pb::RegisterGraphResponse response;
-                     status =
-                         self->Parse(std::move(status), &buffer, &response);
-                     if (!status.ok()) {
-                       done(status);
-                       return;
-                     }
-                     auto graph = std::make_shared<RemoteGraph>();
-                     graph->handle = response.graph_handle();
-                     graph->session = session;
-                     done(std::shared_ptr<RegisteredGraph>(std::move(graph)));
-                   });
+    // Asked now: the session may be closed before the answer comes.
+    channel_->Call(
+        paths::kRegisterGraph, proto, {},
+        [self = shared_from_this(), session = request.session_handle,
+         open = SessionOpen(request.session_handle), done = std::move(done)](
+            absl::Status status, grpc::ByteBuffer buffer) mutable {
+          pb::RegisterGraphResponse response;
+          status = self->Parse(std::move(status), &buffer, &response);
+          if (!status.ok()) {
+            done(status);
+            return;
+          }
+          auto graph = std::make_shared<RemoteGraph>();
+          graph->channel = self->channel_;
+          graph->session_open = std::move(open);
+          graph->handle = response.graph_handle();
+          graph->session = session;
+          done(std::shared_ptr<RegisteredGraph>(std::move(graph)));
+        });
   }
 
   void RunGraph(const RunGraphRequest& request, Done done) override {
@@ -102,20 +160,23 @@ class RemoteWorker : public PeerWorker,
     proto.set_store_errors_in_response_body(true);
     proto.set_request_id(static_cast<int64_t>(RandomId()));
     proto.mutable_exec_opts()->set_record_timeline(request.stats != nullptr);
-    for (int64_t step : TakeFinished()) proto.add_sluice_finished_step(step);
+    std::vector<int64_t> told = TakeFinished();
+    proto.mutable_sluice_finished_step()->Assign(told.begin(), told.end());
     RpcChannel::Options options;
     options.cancellation = request.cancellation;
     channel_->Call(
-        paths::kRunGraph, ToByteBuffer(proto), options,
+        paths::kRunGraph, proto, options,
         [self = shared_from_this(), stats = request.stats,
-         done = std::move(done)](absl::Status status,
-                                 grpc::ByteBuffer buffer) mutable {
+         told = std::move(told), done = std::move(done)](
+            absl::Status status, grpc::ByteBuffer buffer) mutable {
+          // Without an answer nobody knows whether the peer has heard.
+          if (!status.ok()) self->AddFinished(told);
           pb::RunGraphResponse response;
           status = self->Parse(std::move(status), &buffer, &response);
           if (status.ok() && response.status_code() != 0) {
-            status = absl::Status(
+            status = self->Locate(absl::Status(
                 static_cast<absl::StatusCode>(response.status_code()),
-                response.status_error_message());
+                response.status_error_message()));
           }
           if (stats != nullptr && response.has_step_stats()) {
             StepStatsFromProto(response.step_stats(), stats);
@@ -129,22 +190,10 @@ class RemoteWorker : public PeerWorker,
     if (!TakesGroups()) {
       pb::CleanupGraphRequest request;
       request.set_step_id(step_id);
-      RpcChannel::Options options;
-      options.deadline = std::chrono::steady_clock::now() + kTidyTimeout;
-      Call<pb::CleanupGraphResponse>(paths::kCleanupGraph, request, options,
-                                     std::move(done));
+      Tidy(paths::kCleanupGraph, *ToByteBuffer(request), std::move(done));
       return;
     }
-    bool wake = false;
-    {
-      MutexLock lock(mu_);
-      finished_.push_back(step_id);
-      std::swap(wake, timer_off_);
-    }
-    if (wake) {
-      CallLater(kTidyPause,
-                [self = shared_from_this()] { self->TellFinished(); });
-    }
+    AddFinished({&step_id, 1});
     done(absl::OkStatus());
   }
 
@@ -156,6 +205,10 @@ class RemoteWorker : public PeerWorker,
   }
 
   bool TakesGroups() const override { return takes_groups_.load(); }
+  std::string address() const override { return channel_->address(); }
+  std::optional<SteadyTime> last_answer() const override {
+    return channel_->last_answer();
+  }
 
   void RecvTensors(int64_t step_id, std::span<const std::string> keys,
                    Cancellation* cancellation,
@@ -169,7 +222,7 @@ class RemoteWorker : public PeerWorker,
     request.set_request_id(static_cast<int64_t>(RandomId()));
     RpcChannel::Options options;
     options.cancellation = cancellation;
-    channel_->Call(paths::kRecvTensor, ToByteBuffer(request), options,
+    channel_->Call(paths::kRecvTensor, request, options,
                    [self = shared_from_this(), done = std::move(done)](
                        absl::Status status, grpc::ByteBuffer buffer) mutable {
                      pb::RecvTensorResponse response;
@@ -190,10 +243,12 @@ class RemoteWorker : public PeerWorker,
     request.set_step_id(step_id);
     request.set_rendezvous_key(key);
     request.set_request_id(static_cast<int64_t>(RandomId()));
+    // Other implementations do not know the field and send all.
+    request.set_sluice_chunk_bytes(static_cast<int64_t>(ChunkBytes()));
     RpcChannel::Options options;
     options.cancellation = cancellation;
-    channel_->Call(paths::kRecvTensor, ToByteBuffer(request), options,
-                   [self = shared_from_this(), id = request.request_id(),
+    channel_->Call(paths::kRecvTensor, request, options,
+                   [self = shared_from_this(), request, cancellation,
                     done = std::move(done)](absl::Status status,
                                             grpc::ByteBuffer buffer) mutable {
                      if (!status.ok()) {
@@ -206,12 +261,26 @@ class RemoteWorker : public PeerWorker,
                        done(received.status());
                        return;
                      }
-                     if (received->require_ack) self->Acknowledge(id);
+                     if (received->chunk) {
+                       buffer.Clear();
+                       self->RecvRest(request, *std::move(received),
+                                      cancellation, std::move(done));
+                       return;
+                     }
+                     if (received->require_ack)
+                       self->Acknowledge(request.request_id());
                      done(Parcel{std::move(received->tensor), received->dead});
                    });
   }
 
  private:
+  // So that the task may forget the session when this process is gone.
+  void HoldSession(const std::string& handle) {
+    auto lease = std::make_unique<Lease>(channel_, handle);
+    MutexLock lock(mu_);
+    leases_[handle] = std::move(lease);
+  }
+
   struct Probe {
     std::shared_ptr<RemoteWorker> worker;
     bool wait;
@@ -225,7 +294,7 @@ class RemoteWorker : public PeerWorker,
       if (token != 0) WaitTable::Global().Remove(token);
       why = reason;
       token = WaitTable::Global().Add(
-          {reason, worker->task_, 0, std::chrono::steady_clock::now()});
+          {reason, worker->task_, 0, TheClock().Now(), worker->task_});
     }
     void Finish(absl::StatusOr<std::vector<DeviceInfo>> result) {
       if (token != 0) WaitTable::Global().Remove(token);
@@ -236,9 +305,9 @@ class RemoteWorker : public PeerWorker,
   // Asks until there is an answer that fits, if the caller wants to wait.
   void Ask(std::shared_ptr<Probe> probe) {
     RpcChannel::Options options;
-    options.deadline = std::chrono::steady_clock::now() + kProbeTimeout;
+    options.deadline = TheClock().Now() + kProbeTimeout;
     channel_->Call(
-        paths::kGetStatus, ToByteBuffer(pb::GetStatusRequest()), options,
+        paths::kGetStatus, pb::GetStatusRequest(), options,
         [probe](absl::Status status, grpc::ByteBuffer buffer) {
           RemoteWorker& self = *probe->worker;
           pb::GetStatusResponse response;
@@ -266,6 +335,20 @@ class RemoteWorker : public PeerWorker,
         });
   }
 
+  void RecvRest(const pb::RecvTensorRequest& request, ReceivedTensor first,
+                Cancellation* cancellation, Rendezvous::RecvDone done) {
+    RecvChunks(channel_, request, std::move(first.tensor), *first.chunk,
+               cancellation,
+               [self = shared_from_this(),
+                done = std::move(done)](absl::StatusOr<Tensor> tensor) mutable {
+                 if (tensor.ok()) {
+                   done(Parcel{*std::move(tensor), false});
+                 } else {
+                   done(self->Explain(tensor.status()));
+                 }
+               });
+  }
+
   template <typename... Args>
   absl::Status OtherCluster(const Args&... why) const {
     return FailedPrecondition("the server at ", channel_->address(),
@@ -275,21 +358,21 @@ class RemoteWorker : public PeerWorker,
   // The peer must know the asker, to take tensors from it: hosts may have
   // several names, but not ports.
   absl::Status CheckCluster(const pb::ClusterDef& cluster) const {
-    const std::string port = Port(asker_.address);
+    const std::string port = Port(asker_->address);
     for (const pb::JobDef& job : cluster.job()) {
       for (const auto& [index, address] : job.tasks()) {
-        if (asker_.task !=
+        if (asker_->task !=
             StrCat("/job:", job.name(), "/replica:0/task:", index)) {
           continue;
         }
         if (Port(address) == port || Port(address) == "0" || port == "0") {
           return absl::OkStatus();
         }
-        return OtherCluster("there ", asker_.task, " is at ", address,
-                            ", not at ", asker_.address);
+        return OtherCluster("there ", asker_->task, " is at ", address,
+                            ", not at ", asker_->address);
       }
     }
-    return OtherCluster("it knows of no ", asker_.task);
+    return OtherCluster("it knows of no ", asker_->task);
   }
   static std::string Port(const std::string& address) {
     return address.substr(address.rfind(':') + 1);
@@ -300,7 +383,7 @@ class RemoteWorker : public PeerWorker,
     std::vector<DeviceInfo> devices;
     for (const pb::DeviceAttributes& proto : response.device_attributes()) {
       absl::StatusOr<DeviceInfo> device = DeviceFromProto(proto);
-      if (!device.ok() || device->name.TaskName() != task_) {
+      if (!device.ok() || (asker_ && device->name.TaskName() != task_)) {
         return OtherCluster("it has ", proto.name());
       }
       // 1.15 also lists devices of a compiler that we do not use.
@@ -309,7 +392,7 @@ class RemoteWorker : public PeerWorker,
       }
     }
     takes_groups_.store(response.sluice_groups());
-    if (response.has_sluice_cluster()) {
+    if (asker_ && response.has_sluice_cluster()) {
       SLUICE_RETURN_IF_ERROR(CheckCluster(response.sluice_cluster()));
     }
     return devices;
@@ -317,10 +400,20 @@ class RemoteWorker : public PeerWorker,
 
   // Says which task a broken connection leads to.
   absl::Status Explain(const absl::Status& status) const {
-    if (!absl::IsUnavailable(status)) return status;
+    if (!absl::IsUnavailable(status)) return Locate(status);
     return WithMessage(status,
                        StrCat("Lost connection to ", task_, " at ",
                               channel_->address(), ": ", status.message()));
+  }
+
+  // Says where a task is that was restarted.
+  absl::Status Locate(const absl::Status& status) const {
+    if (!absl::IsAborted(status) ||
+        ToStd(status.message()).find("restarted") == std::string_view::npos) {
+      return status;
+    }
+    return WithMessage(status, StrCat(status.message(), " (", task_, " is at ",
+                                      channel_->address(), ")"));
   }
 
   absl::Status Parse(absl::Status status, grpc::ByteBuffer* buffer,
@@ -334,7 +427,7 @@ class RemoteWorker : public PeerWorker,
   template <typename Response>
   void Call(const char* path, const google::protobuf::MessageLite& request,
             const RpcChannel::Options& options, Done done) {
-    channel_->Call(path, ToByteBuffer(request), options,
+    channel_->Call(path, request, options,
                    [self = shared_from_this(), done = std::move(done)](
                        absl::Status status, grpc::ByteBuffer buffer) mutable {
                      Response response;
@@ -360,9 +453,30 @@ class RemoteWorker : public PeerWorker,
     return parcels;
   }
 
+  std::shared_ptr<std::atomic<bool>> SessionOpen(const std::string& handle) {
+    MutexLock lock(mu_);
+    auto& open = sessions_[handle];
+    if (open == nullptr) open = std::make_shared<std::atomic<bool>>(true);
+    return open;
+  }
+
   std::vector<int64_t> TakeFinished() {
     MutexLock lock(mu_);
     return std::exchange(finished_, {});
+  }
+
+  void AddFinished(std::span<const int64_t> steps) {
+    if (steps.empty()) return;
+    bool wake = false;
+    {
+      MutexLock lock(mu_);
+      finished_.insert(finished_.end(), steps.begin(), steps.end());
+      std::swap(wake, timer_off_);
+    }
+    if (wake) {
+      CallLater(kTidyPause,
+                [self = shared_from_this()] { self->TellFinished(); });
+    }
   }
 
   // For the steps that no RunGraph has told of since.
@@ -377,28 +491,55 @@ class RemoteWorker : public PeerWorker,
                                                     finished_.end());
       finished_.clear();
     }
+    Tidy(paths::kCleanupGraph, *ToByteBuffer(request), [](absl::Status) {});
+  }
+
+  // Tells the peer what it may forget, until it has heard. `done` gets the
+  // outcome of the first try: nobody waits for a peer that is gone.
+  void Tidy(const char* path, const grpc::ByteBuffer& request, Done done,
+            int tries = kTidyTries) {
     RpcChannel::Options options;
-    options.deadline = std::chrono::steady_clock::now() + kTidyTimeout;
-    // A peer that is gone has nothing left to tidy.
-    Call<pb::CleanupGraphResponse>(paths::kCleanupGraph, request, options,
-                                   [](absl::Status) {});
+    options.deadline = TheClock().Now() + kTidyTimeout;
+    channel_->Call(
+        path, request, options,
+        [self = shared_from_this(), path, request, done = std::move(done),
+         tries](absl::Status status, const grpc::ByteBuffer&) mutable {
+          const bool unheard =
+              absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+          if (unheard && tries > 1) self->TidyLater(path, request, tries - 1);
+          done(self->Explain(status));
+        });
+  }
+  void TidyLater(const char* path, const grpc::ByteBuffer& request, int tries) {
+    CallLater(kTidyRetryPause, [weak = weak_from_this(), path, request, tries] {
+      if (auto self = weak.lock()) {
+        self->Tidy(
+            path, request, [](absl::Status) {}, tries);
+      }
+    });
   }
 
   void Acknowledge(int64_t request_id) {
     pb::MarkRecvFinishedRequest request;
     request.set_request_id(request_id);
-    channel_->Call(paths::kMarkRecvFinished, ToByteBuffer(request), {},
+    channel_->Call(paths::kMarkRecvFinished, request, {},
                    [](absl::Status, grpc::ByteBuffer) {});
   }
 
   const std::string task_;
   const std::shared_ptr<RpcChannel> channel_;
-  const TaskAddress asker_;
+  const std::optional<TaskAddress> asker_;
   std::atomic<bool> takes_groups_{false};
   Mutex mu_;
+  // Whether they are open, by handle; those that have graphs there.
+  std::map<std::string, std::shared_ptr<std::atomic<bool>>> sessions_
+      SLUICE_GUARDED_BY(mu_);
   // Steps that are over, which the peer was not told yet.
   std::vector<int64_t> finished_ SLUICE_GUARDED_BY(mu_);
   bool timer_off_ SLUICE_GUARDED_BY(mu_) = true;
+  // Of the sessions opened there.
+  absl::flat_hash_map<std::string, std::unique_ptr<Lease>> leases_
+      SLUICE_GUARDED_BY(mu_);
 };
 
 // A step's table that fetches what other tasks produce.
@@ -461,15 +602,40 @@ class RemoteRendezvous : public Rendezvous,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<PeerWorker>> MakeRemoteWorker(
-    const TaskAddress& peer, const TaskAddress& asker) {
+    const TaskAddress& peer, const TaskAddress& asker,
+    const ChannelMaker& connect) {
   SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<RpcChannel> channel,
-                          RpcChannel::Create(peer.address));
+                          connect(peer.address));
   return std::make_shared<RemoteWorker>(peer.task, std::move(channel), asker);
+}
+
+absl::StatusOr<std::shared_ptr<PeerWorker>> MakeRenamedWorker(
+    const TaskAddress& peer, const ChannelMaker& connect) {
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<RpcChannel> channel,
+                          connect(peer.address));
+  return std::make_shared<RemoteWorker>(peer.task, std::move(channel),
+                                        std::nullopt);
+}
+
+absl::StatusOr<std::shared_ptr<ClusterWorkers>> ClusterWorkers::CreateRenamed(
+    std::shared_ptr<Worker> own, const std::string& own_task,
+    const std::map<std::string, std::string>& addresses,
+    const ChannelMaker& connect) {
+  auto cluster = std::make_shared<ClusterWorkers>();
+  cluster->own_ = std::move(own);
+  cluster->own_task_ = own_task;
+  for (const auto& [task, address] : addresses) {
+    if (task == own_task) continue;
+    SLUICE_ASSIGN_OR_RETURN(cluster->peers_[task],
+                            MakeRenamedWorker({task, address}, connect));
+  }
+  return cluster;
 }
 
 absl::StatusOr<std::shared_ptr<ClusterWorkers>> ClusterWorkers::Create(
     std::shared_ptr<Worker> own,
-    const std::map<std::string, std::string>& addresses) {
+    const std::map<std::string, std::string>& addresses,
+    const ChannelMaker& connect) {
   auto cluster = std::make_shared<ClusterWorkers>();
   cluster->own_ = std::move(own);
   cluster->own_task_ = cluster->own_->task().ToString();
@@ -477,11 +643,12 @@ absl::StatusOr<std::shared_ptr<ClusterWorkers>> ClusterWorkers::Create(
   if (own_address == addresses.end()) {
     return InvalidArgument(cluster->own_task_, " has no address");
   }
-  const TaskAddress asker{own_address->first, own_address->second};
+  TaskAddress asker{own_address->first, own_address->second};
+  asker.incarnation = cluster->own_->devices()[0].incarnation;
   for (const auto& [task, address] : addresses) {
     if (task == cluster->own_task_) continue;
     SLUICE_ASSIGN_OR_RETURN(cluster->peers_[task],
-                            MakeRemoteWorker({task, address}, asker));
+                            MakeRemoteWorker({task, address}, asker, connect));
   }
   return cluster;
 }
@@ -505,7 +672,8 @@ std::shared_ptr<PeerWorker> ClusterWorkers::FindPeer(
 }
 
 void ConnectRendezvous(Worker& worker,
-                       const std::shared_ptr<ClusterWorkers>& cluster) {
+                       const std::shared_ptr<ClusterWorkers>& cluster,
+                       const ChannelMaker& connect) {
   // Weak: the cluster holds the worker.
   worker.set_rendezvous_factory(
       [weak = std::weak_ptr<ClusterWorkers>(cluster)](
@@ -515,6 +683,20 @@ void ConnectRendezvous(Worker& worker,
         if (cluster == nullptr) return local;
         return std::make_shared<RemoteRendezvous>(step_id, std::move(local),
                                                   std::move(cluster));
+      });
+  worker.set_cluster_rendezvous_factory(
+      [connect](
+          const std::map<std::string, std::string>& tasks,
+          const std::string& own_task) -> absl::StatusOr<RendezvousFactory> {
+        // Without the worker, which will hold the factory.
+        SLUICE_ASSIGN_OR_RETURN(
+            std::shared_ptr<ClusterWorkers> peers,
+            ClusterWorkers::CreateRenamed(nullptr, own_task, tasks, connect));
+        return [peers](int64_t step_id, std::shared_ptr<LocalRendezvous> local)
+                   -> std::shared_ptr<Rendezvous> {
+          return std::make_shared<RemoteRendezvous>(step_id, std::move(local),
+                                                    peers);
+        };
       });
 }
 

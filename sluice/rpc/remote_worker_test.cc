@@ -1,6 +1,15 @@
 #include "sluice/rpc/remote_worker.h"
 
+#include <thread>
+
+#include "sluice/graph/scope.h"
+#include "sluice/kernel/testing/op_test.h"
 #include "sluice/kernel/testing/rendezvous_conformance.h"
+#include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/client_call.h"
+#include "sluice/rpc/paths.h"
+#include "sluice/rpc/recv_chunks.h"
 #include "sluice/rpc/testing/task_under_test.h"
 #include "sluice/worker/testing/worker_conformance.h"
 
@@ -26,6 +35,9 @@ struct Served {
                 {kAsker, TaskUnderTest::kAskerAddress}});
     ConnectRendezvous(*asker, cluster);
   }
+  // As a server does: a step that is open holds the cluster, which holds the
+  // worker.
+  ~Served() { asker->Shutdown(); }
 };
 
 WorkerUnderTest Remote() {
@@ -40,8 +52,8 @@ INSTANTIATE_TEST_SUITE_P(Remote, WorkerConformance, testing::Values(Remote));
 RendezvousEnds RemoteEnds() {
   auto served = std::make_shared<Served>();
   const uint64_t incarnation = served->task.worker().devices()[0].incarnation;
-  return {served->task.worker().StepRendezvous(5),
-          served->asker->StepRendezvous(5),
+  return {served->task.worker().StepRendezvous(5, ""),
+          served->asker->StepRendezvous(5, ""),
           [incarnation](const std::string& edge) {
             return StrCat(
                 RendezvousKeyPrefix(TaskUnderTest::kDevice, incarnation,
@@ -53,6 +65,128 @@ RendezvousEnds RemoteEnds() {
 
 INSTANTIATE_TEST_SUITE_P(Remote, RendezvousConformance,
                          testing::Values(RemoteEnds));
+
+// While it lives, tensors above so many bytes come in chunks.
+struct SmallChunks {
+  explicit SmallChunks(size_t bytes) : before(SetChunkBytesForTest(bytes)) {}
+  ~SmallChunks() { SetChunkBytesForTest(before); }
+  const size_t before;
+};
+
+RendezvousEnds ChunkedEnds() {
+  auto chunks = std::make_shared<SmallChunks>(10000);
+  RendezvousEnds ends = RemoteEnds();
+  ends.keep = std::make_shared<
+      std::pair<std::shared_ptr<void>, std::shared_ptr<SmallChunks>>>(ends.keep,
+                                                                      chunks);
+  return ends;
+}
+
+INSTANTIATE_TEST_SUITE_P(Chunked, RendezvousConformance,
+                         testing::Values(ChunkedEnds));
+
+absl::StatusOr<Parcel> Receive(const RendezvousEnds& ends,
+                               const std::string& edge) {
+  Notification done;
+  absl::StatusOr<Parcel> result = Internal("nothing came");
+  ends.receiver->RecvAsync(ends.key(edge), [&](absl::StatusOr<Parcel> parcel) {
+    result = std::move(parcel);
+    done.Notify();
+  });
+  EXPECT_TRUE(done.WaitFor(std::chrono::seconds(60)));
+  return result;
+}
+
+TEST(RemoteWorker, ALargeTensorComesInChunks) {
+  const SmallChunks chunks(1000);
+  const RendezvousEnds ends = RemoteEnds();
+  Tensor numbers(DType::kDouble, {25, 50});
+  double next = 0;
+  for (double& x : numbers.mutable_data<double>()) x = next++;
+  Tensor bools(DType::kBool, {1001});
+  for (bool& b : bools.mutable_data<bool>()) b = next++ < 1500;
+  for (const Tensor& tensor : {numbers, bools}) {
+    const std::string edge = StrCat("edge_of_", tensor.bytes());
+    SLUICE_ASSERT_OK(ends.sender->Send(ends.key(edge), {tensor}));
+    const int64_t before = RpcsStarted();
+    const absl::StatusOr<Parcel> got = Receive(ends, edge);
+    ASSERT_TRUE(got.ok()) << got.status();
+    ExpectClose(got->tensor, tensor);
+    EXPECT_EQ(RpcsStarted() - before, (tensor.bytes() + 999) / 1000);
+  }
+}
+
+TEST(RemoteWorker, AGraphThatNobodyNeedsIsForgotten) {
+  Served served;
+  std::shared_ptr<WorkerInterface> worker =
+      served.cluster->Find(TaskUnderTest::kTask);
+  Notification opened;
+  worker->CreateSession({"s"}, [&](absl::Status status) {
+    SLUICE_EXPECT_OK(status);
+    opened.Notify();
+  });
+  ASSERT_TRUE(opened.WaitFor(std::chrono::seconds(60)));
+  auto graph = std::make_shared<Graph>();
+  Scope(*graph).Scalar(1.0f).node->set_assigned_device(TaskUnderTest::kDevice);
+  RegisterGraphRequest request;
+  request.session_handle = "s";
+  request.graph = graph;
+  std::shared_ptr<RegisteredGraph> registered;
+  Notification done;
+  worker->RegisterGraph(
+      std::move(request),
+      [&](absl::StatusOr<std::shared_ptr<RegisteredGraph>> result) {
+        if (result.ok()) registered = *std::move(result);
+        done.Notify();
+      });
+  ASSERT_TRUE(done.WaitFor(std::chrono::seconds(60)));
+  ASSERT_NE(registered, nullptr);
+  EXPECT_EQ(served.task.worker().num_graphs(), 1);
+  registered = nullptr;
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (served.task.worker().num_graphs() > 0 &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(served.task.worker().num_graphs(), 0);
+}
+
+// Notes what is called; answers come when the test says so.
+struct NotedCalls : RpcChannel {
+  const std::string name = "nowhere:1";
+  std::vector<std::string> paths;
+  std::vector<Done> answers;
+
+  const std::string& address() const override { return name; }
+  void Call(const char* path, const grpc::ByteBuffer&, const Options&,
+            Done done) override {
+    paths.push_back(path);
+    answers.push_back(std::move(done));
+  }
+};
+
+TEST(RemoteWorker, AGraphThatComesAfterTheEndOfItsSessionWentWithIt) {
+  auto calls = std::make_shared<NotedCalls>();
+  auto worker = *MakeRemoteWorker({TaskUnderTest::kTask, calls->name},
+                                  {kAsker, TaskUnderTest::kAskerAddress},
+                                  [&](const std::string&) { return calls; });
+  RegisterGraphRequest request;
+  request.session_handle = "s";
+  request.graph = std::make_shared<Graph>();
+  bool registered = false;
+  worker->RegisterGraph(
+      std::move(request),
+      [&](const absl::StatusOr<std::shared_ptr<RegisteredGraph>>& graph) {
+        registered = graph.ok();
+      });
+  worker->DeleteSession("s", [](absl::Status) {});
+  calls->answers[0](absl::OkStatus(),
+                    *ToByteBuffer(pb::RegisterGraphResponse()));
+  EXPECT_TRUE(registered);
+  EXPECT_THAT(calls->paths, testing::ElementsAre(paths::kRegisterGraph,
+                                                 paths::kDeleteWorkerSession));
+}
 
 absl::Status GetStatus(WorkerInterface& worker) {
   Notification done;

@@ -11,6 +11,7 @@
 #include "sluice/rpc/client_call.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/testing/task_under_test.h"
+#include "sluice/tensor/codec.h"
 
 namespace sluice {
 namespace {
@@ -108,6 +109,7 @@ TEST_F(ServicesTest, BytesThatAreNoRequestAreAnErrorAndTheServerLives) {
                   StatusIs(StatusCode::kInvalidArgument, HasSubstr(path)));
     }
   }
+  SLUICE_EXPECT_OK(call("/tensorflow.grpc.WorkerService/GetStatus", ""));
   EXPECT_THAT(call("/tensorflow.WorkerService/Unheard", ""),
               StatusIs(StatusCode::kUnimplemented, HasSubstr("Unheard")));
   SLUICE_EXPECT_OK(call(paths::kGetStatus, ""));
@@ -418,6 +420,67 @@ TEST_F(ServicesTest, RunGraphChecksItsFeedsAndKeys) {
   EXPECT_EQ(response.status_code(), pb::error::INVALID_ARGUMENT);
 }
 
+// A restarted task must not take another's graph for the one that is meant.
+TEST_F(ServicesTest, AGraphOfAFormerLifeIsNotThere) {
+  const auto session =
+      Parsed<pb::CreateWorkerSessionRequest>("session_handle: 's'");
+  auto graph = Parsed<pb::RegisterGraphRequest>(
+      "session_handle: 's' create_worker_session_called: true "
+      "graph_def { node { name: 'n' op: 'NoOp' } }");
+  graph.mutable_graph_def()->mutable_node(0)->set_device(
+      TaskUnderTest::kDevice);
+  const auto add_graph = [&](TaskUnderTest& task) {
+    pb::CreateWorkerSessionResponse opened;
+    SLUICE_EXPECT_OK(task.Call(paths::kCreateWorkerSession, session, &opened));
+    pb::RegisterGraphResponse registered;
+    SLUICE_EXPECT_OK(task.Call(paths::kRegisterGraph, graph, &registered));
+    return registered.graph_handle();
+  };
+  pb::RunGraphRequest run;
+  run.set_graph_handle(add_graph(task_));
+  TaskUnderTest restarted;
+  add_graph(restarted);
+  pb::RunGraphResponse response;
+  SLUICE_EXPECT_OK(task_.Call(paths::kRunGraph, run, &response));
+  EXPECT_THAT(restarted.Call(paths::kRunGraph, run, &response),
+              StatusIs(StatusCode::kAborted, HasSubstr("just restarted")));
+}
+
+TEST_F(ServicesTest, ANewLifeOfAMasterEndsTheSessionsOfTheFormer) {
+  const auto open = [&](const std::string& request) {
+    SLUICE_EXPECT_OK(Call<pb::CreateWorkerSessionResponse>(
+        paths::kCreateWorkerSession,
+        Parsed<pb::CreateWorkerSessionRequest>(request)));
+  };
+  open("session_handle: 'a' master_task: 'm' master_incarnation: 1");
+  open("session_handle: 'b' master_task: 'm' master_incarnation: 1");
+  open("session_handle: 'c' master_task: 'n' master_incarnation: 2");
+  open("session_handle: 'd'");
+  EXPECT_EQ(task_.worker().num_sessions(), 4);
+  open("session_handle: 'e' master_task: 'm' master_incarnation: 3");
+  EXPECT_EQ(task_.worker().num_sessions(), 3);
+  EXPECT_FALSE(task_.worker().HasSession("a"));
+  EXPECT_TRUE(task_.worker().HasSession("e"));
+}
+
+// Nobody may be left who would clean up after it.
+TEST_F(ServicesTest, AReceiverThatGoesAwayIsForgotten) {
+  pb::RecvTensorRequest request;
+  request.set_step_id(5);
+  request.set_rendezvous_key(
+      StrCat(RendezvousKeyPrefix(TaskUnderTest::kDevice,
+                                 task_.worker().devices()[0].incarnation,
+                                 "/job:b/replica:0/task:0/device:CPU:0", "e"),
+             "0:0"));
+  const auto call =
+      task_.Start(paths::kRecvTensor, request.SerializeAsString());
+  EXPECT_EQ(call->answers(), 0);
+  EXPECT_EQ(task_.worker().num_steps(), 1);
+  call->Cancel();
+  EXPECT_EQ(call->answers(), 1);
+  EXPECT_EQ(task_.worker().num_steps(), 0);
+}
+
 TEST_F(ServicesTest, RecvTensorChecksItsKey) {
   const auto recv = [&](const std::string& key) {
     pb::RecvTensorRequest request;
@@ -432,6 +495,99 @@ TEST_F(ServicesTest, RecvTensorChecksItsKey) {
                           "0:0")),
               StatusIs(StatusCode::kAborted,
                        HasSubstr("different device incarnation")));
+}
+
+TEST_F(ServicesTest, ALargeTensorComesInChunksToWhoCanTakeThem) {
+  Tensor tensor(DType::kFloat, {1000});
+  float next = 0;
+  for (float& x : tensor.mutable_data<float>()) x = next++;
+  const std::string key =
+      StrCat(RendezvousKeyPrefix(TaskUnderTest::kDevice,
+                                 task_.worker().devices()[0].incarnation,
+                                 "/job:b/replica:0/task:0/device:CPU:0", "e"),
+             "0:0");
+  const auto send = [&] {
+    SLUICE_EXPECT_OK(task_.worker().StepRendezvous(5, "")->Send(key, {tensor}));
+  };
+  const auto recv = [&](const std::string& fields,
+                        pb::RecvTensorResponse* response) {
+    auto request = Parsed<pb::RecvTensorRequest>("step_id: 5 " + fields);
+    request.set_rendezvous_key(key);
+    return Call(paths::kRecvTensor, request, response);
+  };
+  pb::RecvTensorResponse response;
+  send();
+  SLUICE_ASSERT_OK(recv("request_id: 1", &response));
+  EXPECT_EQ(response.tensor().tensor_content().size(), tensor.bytes());
+  EXPECT_EQ(response.sluice_total(), 0);
+
+  send();
+  SLUICE_ASSERT_OK(recv("request_id: 2 sluice_chunk_bytes: 1500", &response));
+  EXPECT_EQ(response.sluice_total(), 4000);
+  EXPECT_EQ(response.tensor().tensor_content(), "");
+  std::string bytes = response.sluice_chunk();
+  EXPECT_EQ(bytes.size(), 1500);
+  const auto more = [&](int transfer, int offset) {
+    return recv(StrCat("sluice_chunk_bytes: 1500 sluice_transfer: ", transfer,
+                       " sluice_offset: ", offset),
+                &response);
+  };
+  for (const int wrong : {4000, 1 << 30}) {
+    EXPECT_THAT(more(2, wrong),
+                StatusIs(StatusCode::kInvalidArgument, HasSubstr("4000")));
+  }
+  EXPECT_THAT(more(3, 1500),
+              StatusIs(StatusCode::kAborted, HasSubstr("Transfer 3")));
+  SLUICE_ASSERT_OK(more(2, 1500));
+  bytes += response.sluice_chunk();
+  SLUICE_ASSERT_OK(more(2, 3000));
+  bytes += response.sluice_chunk();
+  EXPECT_EQ(bytes, std::string(static_cast<const char*>(tensor.raw()),
+                               tensor.bytes()));
+  // It is kept no longer than it is needed, or its step.
+  EXPECT_EQ(more(2, 1500).code(), StatusCode::kAborted);
+  send();
+  SLUICE_ASSERT_OK(recv("request_id: 4 sluice_chunk_bytes: 1500", &response));
+  SLUICE_ASSERT_OK(Call<pb::CleanupGraphResponse>(
+      paths::kCleanupGraph, Parsed<pb::CleanupGraphRequest>("step_id: 5")));
+  EXPECT_EQ(more(4, 1500).code(), StatusCode::kAborted);
+}
+
+TEST_F(ServicesTest, CallablesConnectTensors) {
+  SLUICE_ASSERT_OK(Open(R"(
+      node { name: 'a' op: 'Placeholder'
+             attr { key: 'dtype' value { type: DT_FLOAT } } }
+      node { name: 'b' op: 'Neg' input: 'a'
+             attr { key: 'T' value { type: DT_FLOAT } } }
+      node { name: 'c' op: 'Placeholder'
+             attr { key: 'dtype' value { type: DT_FLOAT } } }
+      node { name: 'd' op: 'Square' input: 'c' input: '^c'
+             attr { key: 'T' value { type: DT_FLOAT } } })"));
+  const auto make = [&](const std::string& options,
+                        pb::MakeCallableResponse* response) {
+    auto request = Parsed<pb::MakeCallableRequest>("options {" + options + "}");
+    request.set_session_handle(handle_);
+    return Call(paths::kMakeCallable, request, response);
+  };
+  pb::MakeCallableResponse callable;
+  SLUICE_ASSERT_OK(
+      make("feed: 'a:0' fetch: 'd:0' "
+           "tensor_connection { from_tensor: 'b:0' to_tensor: 'c:0' }",
+           &callable));
+  pb::RunCallableRequest request;
+  request.set_session_handle(handle_);
+  request.set_handle(callable.handle());
+  TensorToProto(Tensor::Scalar(3.0f), request.add_feed());
+  pb::RunCallableResponse response;
+  SLUICE_ASSERT_OK(Call(paths::kRunCallable, request, &response));
+  EXPECT_EQ(TensorFromProto(response.fetch(0))->scalar<float>(), 9.0f);
+  // Neither alone makes a cycle, both do.
+  EXPECT_THAT(make("fetch: 'd:0' "
+                   "tensor_connection { from_tensor: 'b:0' to_tensor: 'c:0' } "
+                   "tensor_connection { from_tensor: 'd:0' to_tensor: 'a:0' }",
+                   &callable),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("would create a cycle")));
 }
 
 TEST_F(ServicesTest, AWorkerSessionCannotBeOpenedTwice) {

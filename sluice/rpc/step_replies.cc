@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sluice/base/status.h"
+#include "sluice/base/timer.h"
 
 namespace sluice {
 namespace {
@@ -39,20 +40,36 @@ void StepAudience::Join(std::shared_ptr<ServerCall> call) {
 }
 
 void StepAudience::Leave(const ServerCall* call) {
-  absl::AnyInvocable<void()> cancel;
-  std::vector<std::shared_ptr<ServerCall>> gone;
+  std::shared_ptr<ServerCall> gone;
+  bool alone;
   {
     MutexLock lock(mu_);
     auto it =
         std::ranges::find(calls_, call, &std::shared_ptr<ServerCall>::get);
     if (it == calls_.end() || answered_) return;
-    gone.push_back(std::move(*it));
+    gone = std::move(*it);
     calls_.erase(it);
-    abandoned_ = calls_.empty();
-    if (abandoned_) cancel = std::move(cancel_);
+    alone = calls_.empty();
   }
   // A call that was cancelled still has to be answered.
-  for (const auto& c : gone) c->Fail(Cancelled("The client went away"));
+  gone->Fail(Cancelled("The client went away"));
+  if (!alone) return;
+  // A client with a deadline would come back to no time left.
+  if (gone->deadline() - std::chrono::system_clock::now() < grace_) {
+    AbandonIfAlone();
+  } else {
+    CallLater(grace_, [self = shared_from_this()] { self->AbandonIfAlone(); });
+  }
+}
+
+void StepAudience::AbandonIfAlone() {
+  absl::AnyInvocable<void()> cancel;
+  {
+    MutexLock lock(mu_);
+    if (answered_ || !calls_.empty()) return;
+    abandoned_ = true;
+    cancel = std::move(cancel_);
+  }
   if (cancel) cancel();
 }
 
@@ -68,26 +85,12 @@ void StepAudience::OnAbandoned(absl::AnyInvocable<void()> cancel) {
   cancel();
 }
 
-std::vector<std::shared_ptr<ServerCall>> StepAudience::TakeCalls() {
-  MutexLock lock(mu_);
-  answered_ = true;
-  cancel_ = nullptr;
-  // Nobody saw how far a step got that was cancelled for want of a client.
-  if (abandoned_ || reply_.Length() > kLargestKept) {
-    error_ = Aborted(
-        "The same RunStep (Master) request was received twice, and the answer "
-        "to the first is gone.");
-    reply_.Clear();
-  }
-  return std::move(calls_);
-}
-
 void StepAudience::Reply(grpc::ByteBuffer reply) {
   {
     MutexLock lock(mu_);
-    reply_ = reply;
+    reply_ = std::move(reply);
   }
-  for (const auto& call : TakeCalls()) call->Reply(reply);
+  Answer();
 }
 
 void StepAudience::Fail(const absl::Status& status) {
@@ -95,15 +98,44 @@ void StepAudience::Fail(const absl::Status& status) {
     MutexLock lock(mu_);
     error_ = status;
   }
-  for (const auto& call : TakeCalls()) call->Fail(status);
+  Answer();
+}
+
+void StepAudience::Answer() {
+  static const absl::Status kGone = Aborted(
+      "The same RunStep (Master) request was received twice, and the answer to "
+      "the first is gone.");
+  std::vector<std::shared_ptr<ServerCall>> calls;
+  grpc::ByteBuffer reply;
+  absl::Status error;
+  {
+    MutexLock lock(mu_);
+    answered_ = true;
+    cancel_ = nullptr;
+    calls.swap(calls_);
+    // Nobody saw how far a step got that was cancelled for want of a client,
+    // and whoever asked for it again has to start afresh.
+    if (abandoned_) error_ = kGone;
+    error = error_;
+    reply = reply_;
+    if (error_.ok() && reply_.Length() > kLargestKept) error_ = kGone;
+    if (!error_.ok()) reply_.Clear();
+  }
+  for (const auto& call : calls) {
+    if (error.ok()) {
+      call->Reply(reply);
+    } else {
+      call->Fail(error);
+    }
+  }
 }
 
 StepReplies::Found StepReplies::FindOrAdd(int64_t request_id) {
-  if (request_id == 0) return {std::make_shared<StepAudience>(), true};
+  if (request_id == 0) return {std::make_shared<StepAudience>(grace_), true};
   MutexLock lock(mu_);
   auto [it, added] = audiences_.try_emplace(request_id);
   if (added) {
-    it->second = std::make_shared<StepAudience>();
+    it->second = std::make_shared<StepAudience>(grace_);
     order_.push_back(request_id);
   }
   const Found found{it->second, added};

@@ -2,6 +2,7 @@
 // lost on its way, runs once and is answered twice.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -17,10 +18,12 @@ namespace sluice {
 // Those who wait for one step, and later its answer. Thread-safe.
 class StepAudience : public std::enable_shared_from_this<StepAudience> {
  public:
+  // `grace` is how long a client may be away that lost its connection.
+  explicit StepAudience(std::chrono::milliseconds grace) : grace_(grace) {}
   // Answers `call` with the others, or at once if the answer is there.
   void Join(std::shared_ptr<ServerCall> call);
-  // Calls `cancel` if all clients go away before the answer; at once if they
-  // have gone.
+  // Calls `cancel` if all clients go away for good before the answer; at once
+  // if they have gone.
   void OnAbandoned(absl::AnyInvocable<void()> cancel);
   // Once, when the step is over.
   void Reply(grpc::ByteBuffer reply);
@@ -28,8 +31,10 @@ class StepAudience : public std::enable_shared_from_this<StepAudience> {
 
  private:
   void Leave(const ServerCall* call);
-  std::vector<std::shared_ptr<ServerCall>> TakeCalls();
+  void AbandonIfAlone();
+  void Answer();
 
+  const std::chrono::milliseconds grace_;
   Mutex mu_;
   std::vector<std::shared_ptr<ServerCall>> calls_ SLUICE_GUARDED_BY(mu_);
   absl::AnyInvocable<void()> cancel_ SLUICE_GUARDED_BY(mu_);
@@ -42,6 +47,10 @@ class StepAudience : public std::enable_shared_from_this<StepAudience> {
 // The audiences of the last steps, by request id. Thread-safe.
 class StepReplies {
  public:
+  explicit StepReplies(
+      std::chrono::milliseconds grace = std::chrono::seconds(1))
+      : grace_(grace) {}
+
   struct Found {
     std::shared_ptr<StepAudience> audience;
     bool first;  // Nobody runs the step yet.
@@ -50,6 +59,7 @@ class StepReplies {
   Found FindOrAdd(int64_t request_id);
 
  private:
+  const std::chrono::milliseconds grace_;
   Mutex mu_;
   absl::flat_hash_map<int64_t, std::shared_ptr<StepAudience>> audiences_
       SLUICE_GUARDED_BY(mu_);

@@ -16,6 +16,7 @@ grpc::ByteBuffer Bytes(const std::string& text) {
 class FakeCall : public ServerCall {
  public:
   const std::string& path() const override { return path_; }
+  std::string peer() const override { return ""; }
   grpc::ByteBuffer& request() override { return request_; }
   void Reply(grpc::ByteBuffer response) override {
     grpc::Slice slice;
@@ -30,8 +31,14 @@ class FakeCall : public ServerCall {
     go_away = std::move(callback);
   }
 
+  std::chrono::system_clock::time_point deadline() const override {
+    return patience;
+  }
+
   std::vector<std::string> answers;
   absl::AnyInvocable<void()> go_away;
+  std::chrono::system_clock::time_point patience =
+      std::chrono::system_clock::now();
 
  private:
   std::string path_;
@@ -76,6 +83,52 @@ TEST(StepReplies, AStepIsCancelledWhenNobodyWaitsForIt) {
   auto third = std::make_shared<FakeCall>();
   replies.FindOrAdd(7).audience->Join(third);
   EXPECT_EQ(third->answers, Answers{"ABORTED"});
+}
+
+TEST(StepReplies, WhoAsksAgainForACancelledStepHasToStartAfresh) {
+  StepReplies replies;
+  auto lost = std::make_shared<FakeCall>();
+  auto again = std::make_shared<FakeCall>();
+  auto audience = replies.FindOrAdd(7).audience;
+  audience->OnAbandoned([] {});
+  audience->Join(lost);
+  lost->go_away();
+  replies.FindOrAdd(7).audience->Join(again);
+  audience->Reply(Bytes("it was cancelled"));
+  EXPECT_EQ(again->answers, Answers{"ABORTED"});
+}
+
+// One that has not lost its patience but its connection comes back.
+std::shared_ptr<FakeCall> PatientCall() {
+  auto call = std::make_shared<FakeCall>();
+  call->patience = std::chrono::system_clock::time_point::max();
+  return call;
+}
+
+TEST(StepReplies, AStepGoesOnForAClientThatComesBackSoon) {
+  StepReplies replies(std::chrono::hours(1));
+  auto lost = PatientCall();
+  auto again = PatientCall();
+  bool cancelled = false;
+  auto audience = replies.FindOrAdd(7).audience;
+  audience->Join(lost);
+  audience->OnAbandoned([&] { cancelled = true; });
+  lost->go_away();
+  replies.FindOrAdd(7).audience->Join(again);
+  audience->Reply(Bytes("done"));
+  EXPECT_FALSE(cancelled);
+  EXPECT_EQ(again->answers, Answers{"done"});
+}
+
+TEST(StepReplies, AStepIsCancelledWhenItsClientDoesNotComeBack) {
+  StepReplies replies(std::chrono::milliseconds(1));
+  auto lost = PatientCall();
+  Notification cancelled;
+  auto audience = replies.FindOrAdd(7).audience;
+  audience->Join(lost);
+  audience->OnAbandoned([&] { cancelled.Notify(); });
+  lost->go_away();
+  EXPECT_TRUE(cancelled.WaitFor(std::chrono::seconds(60)));
 }
 
 TEST(StepReplies, LargeAnswersAreNotKept) {

@@ -1,16 +1,21 @@
-#include <atomic>
+#include <algorithm>
+#include <map>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_format.h"
 #include "sluice/base/blocking_pool.h"
 #include "sluice/base/hash.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/random.h"
+#include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/collective.pb.h"
 #include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/answer.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/config.h"
+#include "sluice/rpc/open_transfers.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/recent_ids.h"
 #include "sluice/rpc/services.h"
@@ -21,19 +26,10 @@ namespace {
 
 using CallPtr = std::shared_ptr<ServerCall>;
 
-// Answers with `response`, or with the error.
-void Answer(const CallPtr& call, const absl::Status& status,
-            const google::protobuf::MessageLite& response) {
-  if (status.ok()) {
-    call->Reply(ToByteBuffer(response));
-  } else {
-    call->Fail(status);
-  }
-}
-
 // A graph registered by a master elsewhere, with the keys of its client edges.
 struct ServedGraph {
   std::shared_ptr<RegisteredGraph> graph;
+  std::shared_ptr<SessionUse> use;  // Null in the session that all share.
   std::shared_ptr<const Graph> definition;
   std::string session;
   std::vector<std::string> feeds;
@@ -42,11 +38,15 @@ struct ServedGraph {
 
 class WorkerService : public std::enable_shared_from_this<WorkerService> {
  public:
-  WorkerService(std::shared_ptr<Worker> worker, const pb::ClusterDef& cluster)
-      : worker_(std::move(worker)), cluster_(cluster) {}
+  WorkerService(std::shared_ptr<Worker> worker, const pb::ClusterDef& cluster,
+                std::shared_ptr<TaskActivity> activity, const Limits& limits)
+      : worker_(std::move(worker)),
+        cluster_(cluster),
+        activity_(std::move(activity)),
+        limits_(limits) {}
 
   bool Handle(CallPtr call) {
-    auto it = Table().find(call->path());
+    auto it = Table().find(paths::Canonical(call->path()));
     if (it == Table().end()) return false;
     (this->*it->second)(std::move(call));
     return true;
@@ -68,8 +68,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         {paths::kRecvTensor, &WorkerService::RecvTensor},
         {paths::kLogging,
          &WorkerService::Ignore<pb::LoggingRequest, pb::LoggingResponse>},
-        {paths::kTracing,
-         &WorkerService::Ignore<pb::TracingRequest, pb::TracingResponse>},
+        {paths::kTracing, &WorkerService::Tracing},
         {paths::kMarkRecvFinished,
          &WorkerService::Ignore<pb::MarkRecvFinishedRequest,
                                 pb::MarkRecvFinishedResponse>},
@@ -91,7 +90,13 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   template <typename Request, typename Response>
   void Ignore(CallPtr call) {
     Request request;
-    if (Parse(call, &request)) call->Reply(ToByteBuffer(Response()));
+    if (Parse(call, &request)) Answer(*call, Response());
+  }
+
+  // As TensorFlow's worker answers it.
+  void Tracing(CallPtr call) {
+    pb::TracingRequest request;
+    if (Parse(call, &request)) call->Fail(Unimplemented("Tracing"));
   }
 
   void GetStatus(CallPtr call) {
@@ -103,32 +108,96 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     }
     *response.mutable_sluice_cluster() = cluster_;
     response.set_sluice_groups(true);
-    call->Reply(ToByteBuffer(response));
+    Answer(*call, response);
   }
 
   void CreateWorkerSession(CallPtr call) {
     pb::CreateWorkerSessionRequest request;
     if (!Parse(call, &request)) return;
+    if (const int open = worker_->num_sessions(); open >= limits_.sessions) {
+      call->Fail(OverLimit(StrCat("One more than ", open, " open sessions"),
+                           "sessions", limits_.sessions));
+      return;
+    }
+    ForgetFormerLives(request);
+    const std::string handle = request.session_handle();
+    CreateSessionRequest session{request.session_handle(),
+                                 request.isolate_session_state()};
+    const pb::ServerDef& server = request.server_def();
+    if (server.cluster().job_size() > 0) {
+      session.task = StrCat("/job:", server.job_name(),
+                            "/replica:0/task:", server.task_index());
+      session.cluster = TasksFromProto(server.cluster());
+    }
     worker_->CreateSession(
-        request.session_handle(), request.isolate_session_state(),
-        [call](absl::Status status) {
-          Answer(call, status, pb::CreateWorkerSessionResponse());
+        std::move(session),
+        [self = shared_from_this(), call, handle](const absl::Status& status) {
+          if (status.ok()) {
+            self->activity_->masters.Add(
+                handle, call->peer(), [weak = self->weak_from_this(), handle] {
+                  if (auto service = weak.lock()) {
+                    service->DeleteSession(handle, [](absl::Status) {});
+                  }
+                });
+          }
+          Answer(*call, status, pb::CreateWorkerSessionResponse());
         });
   }
 
   void DeleteWorkerSession(CallPtr call) {
     pb::DeleteWorkerSessionRequest request;
     if (!Parse(call, &request)) return;
+    DeleteSession(request.session_handle(), [call](absl::Status status) {
+      Answer(*call, status, pb::DeleteWorkerSessionResponse());
+    });
+  }
+
+  void DeleteSession(const std::string& handle, WorkerInterface::Done done) {
+    activity_->masters.Remove(handle);
+    // First the session, so that no graph is registered in it any more.
+    worker_->DeleteSession(handle, [](absl::Status) {});
+    std::vector<std::shared_ptr<ServedGraph>> gone;
+    std::vector<std::shared_ptr<Running>> unfinished;
     {
       MutexLock lock(mu_);
+      masters_.erase(handle);
+      absl::erase_if(partial_steps_, [&](const auto& entry) {
+        if (entry.second->run->graph->session != handle) return false;
+        unfinished.push_back(entry.second->run);
+        return true;
+      });
       absl::erase_if(graphs_, [&](const auto& entry) {
-        return entry.second->session == request.session_handle();
+        if (entry.second->session != handle) return false;
+        gone.push_back(entry.second);
+        return true;
       });
     }
-    worker_->DeleteSession(
-        request.session_handle(), [call](absl::Status status) {
-          Answer(call, status, pb::DeleteWorkerSessionResponse());
-        });
+    for (const auto& run : unfinished) {
+      run->cancellation.Cancel(Derived(Cancelled("The session was closed")));
+    }
+    gone.clear();
+    done(absl::OkStatus());
+  }
+
+  // A master that was killed cannot close its sessions; its next life shows
+  // that they are over.
+  void ForgetFormerLives(const pb::CreateWorkerSessionRequest& request) {
+    if (request.master_incarnation() == 0) return;
+    const MasterLife life{request.master_task(), request.master_incarnation()};
+    std::vector<std::string> gone;
+    {
+      MutexLock lock(mu_);
+      for (const auto& [handle, master] : masters_) {
+        if (master.task == life.task && master.incarnation != life.incarnation)
+          gone.push_back(handle);
+      }
+      masters_[request.session_handle()] = life;
+    }
+    for (const std::string& handle : gone) {
+      SLUICE_LOG(INFO) << "Dropping session " << handle << " of " << life.task
+                       << ", which has restarted";
+      DeleteSession(handle, [](absl::Status) {});
+    }
   }
 
   // Importing and compiling a large graph takes a while.
@@ -145,7 +214,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     options.allow_internal = true;
     options.validate_colocation = false;
     absl::Status imported =
-        ImportGraphDef(proto.graph_def(), options, graph.get());
+        CheckGraphSize(proto.graph_def(), /*known=*/0, limits_);
+    if (imported.ok()) {
+      imported = ImportGraphDef(proto.graph_def(), options, graph.get());
+    }
     if (!imported.ok()) {
       call->Fail(imported);
       return;
@@ -158,6 +230,8 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     request.has_session = proto.create_worker_session_called();
     auto served = std::make_shared<ServedGraph>();
     served->session = request.has_session ? request.session_handle : "";
+    served->use = activity_->masters.Find(served->session);
+    if (served->use != nullptr) served->use->Touch();
     Worker::ListClientEdges(*graph, &served->feeds, &served->fetches);
     request.feeds = served->feeds;
     request.fetches = served->fetches;
@@ -170,11 +244,18 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
           pb::RegisterGraphResponse response;
           if (graph.ok()) {
             served->graph = *graph;
-            response.set_graph_handle(StrCat(self->next_handle_.fetch_add(1)));
-            MutexLock lock(self->mu_);
-            self->graphs_[response.graph_handle()] = served;
+            // Random, so that no handle of a former life means another graph.
+            response.set_graph_handle(absl::StrFormat("%016x", RandomId()));
           }
-          Answer(call, graph.status(), response);
+          absl::Status status = graph.status();
+          {
+            MutexLock lock(self->mu_);
+            if (status.ok() && !self->worker_->HasSession(served->session)) {
+              status = self->worker_->NoSession(served->session);
+            }
+            if (status.ok()) self->graphs_[response.graph_handle()] = served;
+          }
+          Answer(*call, status, response);
         });
   }
 
@@ -186,7 +267,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       MutexLock lock(mu_);
       found = graphs_.erase(request.graph_handle()) > 0;
     }
-    Answer(call,
+    Answer(*call,
            found
                ? absl::OkStatus()
                : Aborted("Graph handle is not found: ", request.graph_handle(),
@@ -206,6 +287,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     std::vector<Tensor> feeds;
     std::vector<Tensor> fetches;
     std::vector<std::pair<std::string, int>> wanted;  // Key, fetch index.
+    std::atomic<bool> abandoned{false};  // The master wants no answer.
   };
 
   static absl::StatusOr<int> EdgeIndex(const std::string& key,
@@ -285,6 +367,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       SLUICE_VLOG(1) << "Cancellation requested for RunGraph.";
       const absl::Status why =
           Derived(Cancelled("RunGraph was cancelled by its master"));
+      run->abandoned.store(true);
       run->cancellation.Cancel(why);
       worker->AbortStep(step_id, why);
     });
@@ -295,13 +378,35 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     direct.fetches = run->fetches;
     direct.cancellation = &run->cancellation;
     direct.stats = run->traced ? &run->stats : nullptr;
-    worker_->RunGraph(direct,
-                      [run](absl::Status status) { Finish(*run, status); });
+    Begin(step_id, run);
+    worker_->RunGraph(direct, [self = shared_from_this(), run,
+                               step_id](const absl::Status& status) {
+      self->End(step_id, *run);
+      Finish(*run, status);
+    });
+  }
+
+  void Begin(int64_t step_id, const std::shared_ptr<Running>& run) {
+    if (run->graph->use != nullptr) run->graph->use->BeginStep(step_id);
+    MutexLock lock(mu_);
+    running_[step_id] = run;
+  }
+  void End(int64_t step_id, const Running& run) {
+    if (run.graph->use != nullptr) run.graph->use->EndStep(step_id);
+    {
+      MutexLock lock(mu_);
+      running_.erase(step_id);
+    }
+    // A master that is gone sends no CleanupGraph.
+    if (run.abandoned.load()) {
+      worker_->CleanupGraph(step_id, [](absl::Status) {});
+    }
   }
 
   // A part of a partial run without feeds and fetches: the first call starts
   // it, the last one waits for its end.
   struct PartialStep {
+    std::shared_ptr<Running> run;
     Mutex mu;
     bool ended SLUICE_GUARDED_BY(mu) = false;
     absl::Status status SLUICE_GUARDED_BY(mu);
@@ -315,7 +420,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     {
       MutexLock lock(mu_);
       auto [it, added] = partial_steps_.try_emplace(step_id);
-      if (added) it->second = std::make_shared<PartialStep>();
+      if (added) {
+        it->second = std::make_shared<PartialStep>();
+        it->second->run = run;
+      }
       first = added;
       step = it->second;
       if (last) partial_steps_.erase(it);
@@ -373,7 +481,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     if (run.traced) {
       StepStatsToProto(run.stats.Take(), response.mutable_step_stats());
     }
-    run.call->Reply(ToByteBuffer(response));
+    Answer(*run.call, response);
   }
 
   void CleanupGraph(CallPtr call) {
@@ -381,16 +489,24 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     if (!Parse(call, &request)) return;
     for (int64_t step : request.sluice_more_step_id()) Forget(step);
     Forget(request.step_id());
-    Answer(call, absl::OkStatus(), pb::CleanupGraphResponse());
+    Answer(*call, absl::OkStatus(), pb::CleanupGraphResponse());
   }
 
-  // The step is over on every task.
+  // The step is over for its master. If it still runs here, its cancellation is
+  // on the way; it must not take anything from the steps that come after.
   void Forget(int64_t step_id) {
+    std::shared_ptr<Running> late;
     {
       MutexLock lock(mu_);
       partial_steps_.erase(step_id);
+      const auto it = running_.find(step_id);
+      if (it != running_.end()) late = it->second;
+    }
+    if (late != nullptr) {
+      late->cancellation.Cancel(Derived(Cancelled("The step is over")));
     }
     worker_->CleanupGraph(step_id, [](absl::Status) {});
+    transfers_.Forget(step_id);
   }
 
   void CleanupAll(CallPtr call) {
@@ -399,7 +515,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     worker_->CleanupAll(
         {request.container().begin(), request.container().end()},
         [call](absl::Status status) {
-          Answer(call, status, pb::CleanupAllResponse());
+          Answer(*call, status, pb::CleanupAllResponse());
         });
   }
 
@@ -416,12 +532,16 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       sequence->set_next_step_id(
           static_cast<int64_t>(Hash64(StrCat(sequence_seed_, ";", key)) >> 8));
     }
-    call->Reply(ToByteBuffer(response));
+    Answer(*call, response);
   }
 
   void RecvTensor(CallPtr call) {
     pb::RecvTensorRequest request;
     if (!Parse(call, &request)) return;
+    if (request.sluice_transfer() != 0) {
+      SendChunk(*call, request);
+      return;
+    }
     if (!ids_.Add(request.request_id())) {
       call->Fail(
           Aborted("The same RecvTensor (WorkerServiceImpl) request was "
@@ -429,20 +549,66 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
                   request.ShortDebugString()));
       return;
     }
+    // A receiver that is gone has failed, and its step with it.
+    call->OnCancel([worker = worker_, step_id = request.step_id()] {
+      worker->AbortStep(step_id,
+                        Derived(Cancelled("A receiver of the step went away")));
+    });
     if (request.sluice_more_key_size() > 0) {
       RecvGroup(std::move(call), request);
       return;
     }
-    const int64_t start = RealClock().WallMicros();
+    const int64_t start = TheClock().WallMicros();
     worker_->RecvTensor(
         request.step_id(), request.rendezvous_key(),
-        [call, start](absl::StatusOr<Parcel> parcel) {
+        [self = shared_from_this(), call, start,
+         request](absl::StatusOr<Parcel> parcel) {
           if (!parcel.ok()) {
             call->Fail(parcel.status());
-            return;
+          } else if (ComesInChunks(request, *parcel)) {
+            self->SendFirstChunk(*call, request, parcel->tensor, start);
+          } else {
+            Answer(*call,
+                   EncodeRecvTensor(parcel->tensor, parcel->dead, start));
           }
-          call->Reply(EncodeRecvTensor(parcel->tensor, parcel->dead, start));
         });
+  }
+
+  static size_t ChunkOf(const pb::RecvTensorRequest& request) {
+    return static_cast<size_t>(
+        std::clamp<int64_t>(request.sluice_chunk_bytes(), 0, 1 << 30));
+  }
+
+  static bool ComesInChunks(const pb::RecvTensorRequest& request,
+                            const Parcel& parcel) {
+    const size_t chunk = ChunkOf(request);
+    return chunk > 0 && request.request_id() != 0 && !parcel.dead &&
+           ElementSize(parcel.tensor.dtype()) != 0 &&
+           parcel.tensor.bytes() > chunk;
+  }
+
+  void SendFirstChunk(ServerCall& call, const pb::RecvTensorRequest& request,
+                      const Tensor& tensor, int64_t start) {
+    const size_t size = ChunkOf(request);
+    transfers_.Add(request.request_id(), request.step_id(), tensor, size);
+    // Nobody comes for the rest of a step that has ended meanwhile.
+    if (worker_->IsOver(request.step_id())) {
+      transfers_.Forget(request.step_id());
+    }
+    call.Reply(EncodeTensorChunk(tensor, 0, size, start));
+  }
+
+  void SendChunk(ServerCall& call, const pb::RecvTensorRequest& request) {
+    const auto offset =
+        static_cast<size_t>(std::max<int64_t>(0, request.sluice_offset()));
+    auto chunk =
+        transfers_.Take(request.sluice_transfer(), offset, ChunkOf(request));
+    if (!chunk.ok()) {
+      call.Fail(chunk.status());
+    } else {
+      // The first chunk says more; it came with the first answer.
+      call.Reply(EncodeTensorChunk(chunk->tensor, offset, chunk->size, 0));
+    }
   }
 
   void RecvGroup(CallPtr call, const pb::RecvTensorRequest& request) {
@@ -466,27 +632,41 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
               TensorToProto(parcel.tensor, one->mutable_tensor());
             }
           }
-          call->Reply(ToByteBuffer(response));
+          Answer(*call, response);
         });
   }
 
   const std::shared_ptr<Worker> worker_;
   const pb::ClusterDef cluster_;
-  std::atomic<uint64_t> next_handle_{1};
+  const std::shared_ptr<TaskActivity> activity_;
+  const Limits limits_;
   const uint64_t sequence_seed_ = RandomId();
   RecentIds ids_{100000};
+  OpenTransfers transfers_;
   Mutex mu_;
   absl::flat_hash_map<std::string, std::shared_ptr<ServedGraph>> graphs_
       SLUICE_GUARDED_BY(mu_);
+  // Steps of other masters, by id.
+  absl::flat_hash_map<int64_t, std::shared_ptr<Running>> running_
+      SLUICE_GUARDED_BY(mu_);
   absl::flat_hash_map<int64_t, std::shared_ptr<PartialStep>> partial_steps_
       SLUICE_GUARDED_BY(mu_);
+  // Who opened a session, if it said so.
+  struct MasterLife {
+    std::string task;
+    int64_t incarnation;
+  };
+  std::map<std::string, MasterLife> masters_ SLUICE_GUARDED_BY(mu_);
 };
 
 }  // namespace
 
 ServiceHandler MakeWorkerService(std::shared_ptr<Worker> worker,
-                                 const pb::ClusterDef& cluster) {
-  auto service = std::make_shared<WorkerService>(std::move(worker), cluster);
+                                 const pb::ClusterDef& cluster,
+                                 std::shared_ptr<TaskActivity> activity,
+                                 const Limits& limits) {
+  auto service = std::make_shared<WorkerService>(std::move(worker), cluster,
+                                                 std::move(activity), limits);
   return [service](CallPtr call) { return service->Handle(std::move(call)); };
 }
 
@@ -508,12 +688,17 @@ std::string_view WhyNotServed(std::string_view path) {
 
 CallHandler MakeTaskHandler(std::shared_ptr<Worker> worker,
                             std::shared_ptr<Master> master,
-                            const pb::ClusterDef& cluster) {
-  ServiceHandler on_worker = MakeWorkerService(std::move(worker), cluster);
-  ServiceHandler on_master = MakeMasterService(std::move(master));
-  return [on_worker, on_master](CallPtr call) {
+                            const pb::ClusterDef& cluster,
+                            std::shared_ptr<TaskActivity> activity,
+                            const Limits& limits) {
+  ServiceHandler on_worker =
+      MakeWorkerService(std::move(worker), cluster, activity, limits);
+  ServiceHandler on_master =
+      MakeMasterService(std::move(master), activity, limits);
+  ServiceHandler on_task = MakeTaskService(std::move(activity));
+  return [on_worker, on_master, on_task](CallPtr call) {
     try {
-      if (on_worker(call) || on_master(call)) return;
+      if (on_worker(call) || on_master(call) || on_task(call)) return;
     } catch (const std::bad_alloc&) {
       call->Fail(ResourceExhausted("Out of memory while reading a request"));
       return;

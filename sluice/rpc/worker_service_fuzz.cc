@@ -59,6 +59,18 @@ void RunGraph(TaskUnderTest& task, const std::string& handle) {
   FuzzCall(task, paths::kRunGraph, request.SerializeAsString());
 }
 
+// Inputs name the registered graph "1"; `handle` is what it is called this
+// time.
+template <typename Request>
+std::string Naming(const std::string& handle, const std::string& bytes) {
+  Request request;
+  if (!request.ParseFromString(bytes) || request.graph_handle() != "1") {
+    return bytes;
+  }
+  request.set_graph_handle(handle);
+  return request.SerializeAsString();
+}
+
 void RunOneInput(const std::string& method, const std::string& bytes) {
   TaskUnderTest task;
   pb::CreateWorkerSessionRequest open;
@@ -78,15 +90,21 @@ void RunOneInput(const std::string& method, const std::string& bytes) {
   pb::RegisterGraphResponse registered;
   const absl::Status status =
       task.Call(paths::kRegisterGraph, graph, &registered);
-  // The first handle; inputs name it.
-  if (!status.ok() || registered.graph_handle() != "1") std::abort();
+  if (!status.ok()) std::abort();
+  const std::string handle = registered.graph_handle();
 
   pb::RegisterGraphRequest more;
   if (method == paths::kRegisterGraph && more.ParseFromString(bytes) &&
       task.Call(paths::kRegisterGraph, more, &registered).ok()) {
     RunGraph(task, registered.graph_handle());
   }
-  FuzzCall(task, method, bytes);
+  if (method == paths::kRunGraph) {
+    FuzzCall(task, method, Naming<pb::RunGraphRequest>(handle, bytes));
+  } else if (method == paths::kDeregisterGraph) {
+    FuzzCall(task, method, Naming<pb::DeregisterGraphRequest>(handle, bytes));
+  } else {
+    FuzzCall(task, method, bytes);
+  }
 }
 
 }  // namespace

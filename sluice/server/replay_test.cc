@@ -437,7 +437,8 @@ TEST(Replay, AWorkerAnswersMastersAsRecorded) {
     const RecordedPeer peer(recording);
     auto worker = *GenericServer::Start(
         {"localhost:0", 1,
-         [&](std::shared_ptr<ServerCall> call) { peer.Handle(call); }});
+         [&](std::shared_ptr<ServerCall> call) { peer.Handle(call); },
+         /*counters=*/nullptr});
     const std::vector<int> ports = FreePorts(1);
     const ClusterSpec spec{{"ps", {Local(ports[0])}},
                            {"worker", {Local(worker->port())}}};

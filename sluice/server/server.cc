@@ -3,15 +3,20 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <set>
 
+#include "sluice/base/file_jail.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
+#include "sluice/base/signals.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/device_name.h"
 #include "sluice/master/master.h"
@@ -20,27 +25,60 @@
 #include "sluice/rpc/generic_server.h"
 #include "sluice/rpc/remote_worker.h"
 #include "sluice/rpc/services.h"
+#include "sluice/server/housekeeper.h"
+#include "sluice/server/status.h"
 #include "sluice/worker/worker.h"
 
 namespace sluice {
+
+namespace {
+
+std::string TargetOf(int port) { return StrCat("grpc://localhost:", port); }
+
+}  // namespace
 
 struct Server::State {
   pb::ServerDef def;
   ClusterSpec cluster;
   std::string target;
+  // By which a session of this process may name the server, `target` first.
+  std::vector<std::string> targets;
   std::shared_ptr<Worker> worker;
   std::shared_ptr<ClusterWorkers> peers;
   std::shared_ptr<Master> master;
+  std::shared_ptr<TaskActivity> activity = std::make_shared<TaskActivity>();
   std::unique_ptr<GenericServer> service;
+  const SteadyTime made = RealClock().Now();
+  // 0 until it is bound; calls may come right after.
+  const std::shared_ptr<std::atomic<int>> port =
+      std::make_shared<std::atomic<int>>(0);
+  std::shared_ptr<Housekeeper> housekeeper;
 
   enum class Life { kNew, kStarted, kStopped };
   Mutex mu;
   CondVar changed;
   Life life SLUICE_GUARDED_BY(mu) = Life::kNew;
 
+  TaskParts Parts() const {
+    return {target, worker, master, peers, activity, made};
+  }
+  void ServeStatus() {
+    TaskParts parts = Parts();
+    parts.activity = nullptr;  // It will hold what is made here.
+    activity->status =
+        [parts, port = port,
+         weak = std::weak_ptr<TaskActivity>(activity)](pb::TaskStatus* status) {
+          TaskParts task = parts;
+          task.activity = weak.lock();
+          task.target = TargetOf(port->load());
+          if (task.activity != nullptr) *status = GetTaskStatus(task);
+        };
+  }
+
   // Steps end first, so that their clients hear why.
   void Shutdown() {
-    RemoveLocalMaster(target, master);
+    housekeeper = nullptr;
+    for (const std::string& name : targets) RemoveLocalMaster(name, master);
     master->Shutdown();
     service->Shutdown();
     worker->Shutdown();
@@ -57,6 +95,20 @@ struct Serving {
 Serving& TheServing() {
   static Serving* serving = new Serving;
   return *serving;
+}
+
+// What SIGUSR1 prints.
+void PrintStatus() {
+  std::vector<std::shared_ptr<Server>> servers;
+  {
+    MutexLock lock(TheServing().mu);
+    servers.assign(TheServing().servers.begin(), TheServing().servers.end());
+  }
+  for (const auto& server : servers) {
+    const std::string text = TaskStatusText(server->status());
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  std::fflush(stderr);
 }
 
 struct HostPort {
@@ -110,6 +162,13 @@ std::string TaskName(const std::string& job, int task) {
   return StrCat("/job:", job, "/replica:0/task:", task);
 }
 
+// The most explicit of those given.
+TlsOptions Choose(const TlsOptions& given, const pb::ServerDef& def) {
+  if (!given.empty()) return given;
+  const TlsOptions configured = TlsFromConfig(def.default_session_config());
+  return configured.empty() ? TlsOptions::FromEnvironment() : configured;
+}
+
 void LogChannels(const ClusterSpec& cluster, const std::string& job, int task,
                  int port) {
   for (const auto& [name, tasks] : cluster.tasks()) {
@@ -132,8 +191,8 @@ Server::~Server() {
   if (state_->service != nullptr) state_->Shutdown();
 }
 
-absl::StatusOr<std::shared_ptr<Server>> Server::Create(const pb::ServerDef& def,
-                                                       bool start) {
+absl::StatusOr<std::shared_ptr<Server>> Server::Create(
+    const pb::ServerDef& def, bool start, const ServerOptions& given) {
   auto state = std::make_unique<State>();
   state->def = def;
   if (!def.protocol().empty() && def.protocol() != "grpc") {
@@ -162,30 +221,60 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(const pb::ServerDef& def,
   }
   SLUICE_ASSIGN_OR_RETURN(HostPort address, ParseOwnAddress(*own));
 
+  SLUICE_ASSIGN_OR_RETURN(const TlsIdentityPtr tls,
+                          LoadTls(Choose(given.tls, def), TlsRole::kTask));
+  Limits limits;
+  if (given.limits) {
+    limits = *given.limits;
+  } else {
+    SLUICE_ASSIGN_OR_RETURN(limits, Limits::FromEnvironment());
+  }
   const SessionOptions defaults =
       SessionOptionsFromConfig(def.default_session_config());
   SLUICE_ASSIGN_OR_RETURN(DeviceName task,
                           DeviceName::Parse(TaskName(job, def.task_index())));
-  state->worker = Worker::Create(task, defaults.num_cpus);
+  const std::vector<std::string> allowed = given.allowed_files.empty()
+                                               ? AllowedFilesFromEnvironment()
+                                               : given.allowed_files;
+  FileSystem* files = &RealFileSystem();
+  if (!allowed.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(files, FileJail(allowed));
+  }
+  state->worker = Worker::Create(task, defaults.num_cpus, *files);
+  state->worker->set_max_graphs(limits.graphs);
   std::map<std::string, std::string> addresses;
   for (const auto& [name, tasks] : state->cluster.tasks()) {
     for (const auto& [index, peer] : tasks)
       addresses[TaskName(name, index)] = peer;
   }
-  SLUICE_ASSIGN_OR_RETURN(state->peers,
-                          ClusterWorkers::Create(state->worker, addresses));
-  ConnectRendezvous(*state->worker, state->peers);
+  const ChannelMaker connect = [tls](const std::string& peer) {
+    return RpcChannel::CreateWithTls(peer, tls);
+  };
+  SLUICE_ASSIGN_OR_RETURN(
+      state->peers, ClusterWorkers::Create(state->worker, addresses, connect));
+  ConnectRendezvous(*state->worker, state->peers, connect);
   MasterEnv env;
   env.workers = state->peers;
   env.own_task = task.ToString();
+  env.other_cluster = [worker = state->worker, connect](
+                          const std::map<std::string, std::string>& tasks,
+                          const std::string& own_task)
+      -> absl::StatusOr<std::shared_ptr<WorkerCache>> {
+    return ClusterWorkers::CreateRenamed(worker, own_task, tasks, connect);
+  };
+  env.max_sessions = limits.sessions;
   state->master = std::make_shared<Master>(std::move(env), defaults);
 
+  state->ServeStatus();
   const bool loopback = IsLoopback(address.host);
   // Both loopback addresses, as `localhost` may mean either.
   GenericServer::Options options;
   options.address = StrCat(loopback ? "localhost:" : "[::]:", address.port);
-  options.handler =
-      MakeTaskHandler(state->worker, state->master, def.cluster());
+  options.handler = MakeTaskHandler(state->worker, state->master, def.cluster(),
+                                    state->activity, limits);
+  options.counters = {state->activity, &state->activity->calls};
+  options.limits = limits;
+  options.tls = tls;
   auto service = GenericServer::Start(std::move(options));
   if (!service.ok()) {
     return WithMessage(service.status(),
@@ -194,28 +283,40 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(const pb::ServerDef& def,
   }
   state->service = *std::move(service);
   const int port = state->service->port();
-  state->target = StrCat("grpc://localhost:", port);
+  state->port->store(port);
+  state->target = TargetOf(port);
   LogChannels(state->cluster, job, def.task_index(), port);
-  if (!loopback) {
+  if (!loopback && tls == nullptr) {
     SLUICE_LOG(WARNING)
         << "This server listens on all addresses of port " << port
         << " without encryption: whoever reaches it can run code here and read "
-           "its files. Keep it on a trusted network.";
+           "its files. Keep it on a trusted network, or switch TLS on: `sluice "
+           "certs DIR` makes certificates; give them to every task and client "
+           "by --tls DIR, or by SLUICE_TLS_CERT, SLUICE_TLS_KEY and "
+           "SLUICE_TLS_CA.";
   }
-  AddLocalMaster(state->target, state->master);
+  state->housekeeper =
+      Housekeeper::Start(state->Parts(), HousekeeperOptions::FromEnvironment());
+  state->targets = {state->target, StrCat("grpc://127.0.0.1:", port),
+                    StrCat("grpc://[::1]:", port),
+                    StrCat("grpc://", address.host, ":", port)};
+  for (const std::string& name : state->targets) {
+    AddLocalMaster(name, state->master);
+  }
   std::shared_ptr<Server> server(new Server(std::move(state)));
   if (start) SLUICE_RETURN_IF_ERROR(server->Start());
   return server;
 }
 
 absl::StatusOr<std::shared_ptr<Server>> Server::Create(
-    const ClusterSpec& cluster, const std::string& job, int task) {
+    const ClusterSpec& cluster, const std::string& job, int task,
+    const ServerOptions& options) {
   pb::ServerDef def;
   cluster.ToProto(def.mutable_cluster());
   def.set_job_name(job);
   def.set_task_index(task);
   def.set_protocol("grpc");
-  return Create(def);
+  return Create(def, /*start=*/true, options);
 }
 
 absl::StatusOr<std::shared_ptr<Server>> Server::CreateLocal() {
@@ -239,6 +340,8 @@ absl::Status Server::Start() {
     MutexLock lock(TheServing().mu);
     TheServing().servers.insert(shared_from_this());
   }
+  static std::once_flag once;
+  std::call_once(once, [] { HandleSignal(SIGUSR1, PrintStatus); });
   SLUICE_LOG(INFO) << "Started server with target: " << state_->target;
   return absl::OkStatus();
 }
@@ -272,6 +375,8 @@ bool Server::JoinFor(std::chrono::milliseconds timeout) {
   }
   return state_->life == State::Life::kStopped;
 }
+
+pb::TaskStatus Server::status() const { return GetTaskStatus(state_->Parts()); }
 
 const std::string& Server::target() const { return state_->target; }
 const pb::ServerDef& Server::server_def() const { return state_->def; }

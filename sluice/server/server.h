@@ -7,17 +7,33 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sluice/base/limits.h"
+#include "sluice/rpc/tls.h"
 #include "sluice/server/cluster_spec.h"
 
 namespace sluice {
 
 namespace pb {
 class ServerDef;
+class TaskStatus;
 }  // namespace pb
+
+// What a server can be told beside its place in the cluster (docs/security.md).
+struct ServerOptions {
+  // Empty: what the ServerDef's session config says, else the environment.
+  TlsOptions tls = {};
+  // None: what SLUICE_LIMITS says.
+  std::optional<Limits> limits = {};
+  // The folders that ops may touch files in. Empty: those that
+  // SLUICE_ALLOW_FILES lists; all if there is none.
+  std::vector<std::string> allowed_files = {};
+};
 
 // Thread-safe. A started server goes on serving when its last handle is
 // dropped, until the process ends or Stop is called.
@@ -26,9 +42,11 @@ class Server : public std::enable_shared_from_this<Server> {
   // Binds the port; serves from Start on (which Create calls unless told not
   // to).
   static absl::StatusOr<std::shared_ptr<Server>> Create(
-      const pb::ServerDef& def, bool start = true);
+      const pb::ServerDef& def, bool start = true,
+      const ServerOptions& options = {});
   static absl::StatusOr<std::shared_ptr<Server>> Create(
-      const ClusterSpec& cluster, const std::string& job, int task);
+      const ClusterSpec& cluster, const std::string& job, int task,
+      const ServerOptions& options = {});
   // A cluster of one task, job "local", on a free port.
   static absl::StatusOr<std::shared_ptr<Server>> CreateLocal();
   ~Server();
@@ -44,6 +62,9 @@ class Server : public std::enable_shared_from_this<Server> {
   // "grpc://localhost:2222".
   const std::string& target() const;
   const pb::ServerDef& server_def() const;
+  // What it does now: server/status.h makes text of it. SIGUSR1 prints that of
+  // all servers of a process.
+  pb::TaskStatus status() const;
 
  private:
   struct State;

@@ -266,6 +266,18 @@ TEST_F(ClusterTest, ASessionSkipsTheNetworkToASuccessorOnTheSamePort) {
   EXPECT_NE(FindLocalMaster(worker0_->target()), nullptr);
 }
 
+// Programs join "grpc://" and the server's own entry of the cluster spec.
+TEST_F(ClusterTest, ASessionSkipsTheNetworkByWhateverNameItGives) {
+  const std::string port =
+      worker0_->target().substr(std::string_view("grpc://localhost:").size());
+  for (const char* host : {"localhost", "127.0.0.1", "[::1]"}) {
+    EXPECT_NE(FindLocalMaster(StrCat("grpc://", host, ":", port)), nullptr)
+        << host;
+  }
+  SLUICE_ASSERT_OK(worker0_->Stop());
+  EXPECT_EQ(FindLocalMaster(StrCat("grpc://127.0.0.1:", port)), nullptr);
+}
+
 TEST(Server, JoinReturnsAfterStop) {
   auto server = *Server::CreateLocal();
   EXPECT_FALSE(server->JoinFor(std::chrono::milliseconds(1)));

@@ -78,11 +78,13 @@ class DirectClient : public SessionClient {
   DirectClient(std::shared_ptr<Master> master, const SessionConfig& config)
       : master_(std::move(master)),
         options_(config.options),
+        timed_out_(config.target.empty() ? "Timed out waiting for notification"
+                                         : "Operation timed out."),
         interrupted_(config.interrupted) {}
 
   absl::Status Sync(const Graph& graph) override {
     MutexLock lock(sync_mu_);
-    if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open());
+    if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open(graph));
     if (sent_ == graph.num_nodes()) return absl::OkStatus();
     SLUICE_RETURN_IF_ERROR(session_->Extend([&](Graph& copy) {
       CopyNewNodes(graph, &copy);
@@ -135,9 +137,7 @@ class DirectClient : public SessionClient {
     master_->CloseSession(session_->handle(), ClosedByClient(),
                           [&](absl::Status s) { waiter.Finish(std::move(s)); });
     waiter.WaitUntil(std::nullopt);
-    const absl::Status status = waiter.Take();
-    // Closed by someone else (Reset): fine.
-    return absl::IsAborted(status) ? absl::OkStatus() : status;
+    return waiter.Take();
   }
 
   void Interrupt() override {
@@ -190,7 +190,7 @@ class DirectClient : public SessionClient {
     const int64_t limit = options.timeout_ms > 0
                               ? options.timeout_ms
                               : options_.operation_timeout_ms;
-    Await(&wait.waiter, limit, "Timed out waiting for notification",
+    Await(&wait.waiter, limit, timed_out_,
           [&](const absl::Status& why) { session_->CancelStep(id, why); });
     MutexLock lock(mu_);
     blocked_.erase(id);
@@ -222,7 +222,11 @@ class DirectClient : public SessionClient {
     waiter->WaitUntil(std::nullopt);
   }
 
-  absl::Status Open() SLUICE_REQUIRES(sync_mu_) {
+  absl::Status Open(const Graph& graph) SLUICE_REQUIRES(sync_mu_) {
+    SessionOptions options = options_;
+    for (int id = 0; id < graph.num_nodes(); ++id) {
+      options.wanted_devices.insert(graph.node(id)->device());
+    }
     auto opening = std::make_shared<Cancellation>();
     {
       MutexLock lock(mu_);
@@ -232,7 +236,7 @@ class DirectClient : public SessionClient {
     Waiter waiter;
     std::shared_ptr<MasterSession> session;
     master_->CreateSession(
-        options_, opening,
+        std::move(options), opening,
         [&](absl::StatusOr<std::shared_ptr<MasterSession>> made) {
           if (made.ok()) session = *made;
           waiter.Finish(made.status());
@@ -248,6 +252,7 @@ class DirectClient : public SessionClient {
 
   const std::shared_ptr<Master> master_;
   const SessionOptions options_;
+  const char* const timed_out_;  // What scripts know.
   const std::function<bool()> interrupted_;
   // Held while the session is opened or extended; taken before mu_.
   Mutex sync_mu_;

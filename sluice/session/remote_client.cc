@@ -6,6 +6,7 @@
 #include "sluice/base/random.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/graph_def.h"
+#include "sluice/proto/config.pb.h"
 #include "sluice/proto/master.pb.h"
 #include "sluice/rpc/config.h"
 #include "sluice/rpc/master_stub.h"
@@ -70,6 +71,53 @@ class RemoteClient : public SessionClient {
     return RunStep(step, args.feeds, args.fetches, {}, nullptr, name);
   }
 
+  absl::StatusOr<int64_t> MakeCallable(const StepSignature& signature) {
+    pb::MakeCallableRequest request;
+    request.set_session_handle(handle_);
+    pb::CallableOptions* options = request.mutable_options();
+    for (const std::string& name : signature.feeds) options->add_feed(name);
+    for (const std::string& name : signature.fetches) options->add_fetch(name);
+    for (const std::string& name : signature.targets) options->add_target(name);
+    for (const auto& [from, to] : signature.connections) {
+      pb::TensorConnection* connection = options->add_tensor_connection();
+      connection->set_from_tensor(from);
+      connection->set_to_tensor(to);
+    }
+    request.set_request_id(static_cast<int64_t>(RandomId()));
+    pb::MakeCallableResponse response;
+    SLUICE_RETURN_IF_ERROR(Call(paths::kMakeCallable, request, &response,
+                                config_.options.operation_timeout_ms,
+                                kReconnectMs));
+    return response.handle();
+  }
+
+  absl::Status RunCallable(int64_t callable, std::span<const Tensor> feeds,
+                           std::span<Tensor> fetches,
+                           const RunOptions& options) {
+    SLUICE_RETURN_IF_ERROR(CheckSize(feeds));
+    pb::RunCallableRequest request;
+    request.set_session_handle(handle_);
+    request.set_handle(callable);
+    for (const Tensor& feed : feeds) TensorToProto(feed, request.add_feed());
+    request.set_request_id(static_cast<int64_t>(RandomId()));
+    pb::RunCallableResponse response;
+    const int64_t timeout = options.timeout_ms > 0
+                                ? options.timeout_ms
+                                : config_.options.operation_timeout_ms;
+    SLUICE_RETURN_IF_ERROR(
+        Call(paths::kRunCallable, request, &response, timeout, kReconnectMs));
+    if (static_cast<size_t>(response.fetch_size()) != fetches.size()) {
+      return Internal("The master sent ", response.fetch_size(),
+                      " values instead of ", fetches.size());
+    }
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      SLUICE_ASSIGN_OR_RETURN(
+          fetches[i], TensorFromProto(std::move(
+                          *response.mutable_fetch(static_cast<int>(i)))));
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices() override {
     pb::ListDevicesRequest request;
     request.set_session_handle(handle_);
@@ -96,6 +144,7 @@ class RemoteClient : public SessionClient {
     CancelCalls(ClosedByClient());
     MutexLock lock(sync_mu_);
     if (handle_.empty()) return absl::OkStatus();
+    lease_ = nullptr;
     pb::CloseSessionRequest request;
     request.set_session_handle(handle_);
     pb::CloseSessionResponse response;
@@ -103,8 +152,7 @@ class RemoteClient : public SessionClient {
     options.timeout_ms = kCloseMs;
     const absl::Status status =
         stub_->Call(paths::kCloseSession, request, &response, options);
-    if (absl::IsAborted(status) || absl::IsUnavailable(status) ||
-        absl::IsDeadlineExceeded(status)) {
+    if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
       SLUICE_LOG(WARNING) << "Closing session " << handle_ << ": "
                           << status.message();
       return absl::OkStatus();
@@ -118,6 +166,7 @@ class RemoteClient : public SessionClient {
                        std::span<const Tensor> feeds, std::span<Tensor> fetches,
                        const RunOptions& options, RunMetadata* metadata,
                        const std::string& partial_run = "") {
+    SLUICE_RETURN_IF_ERROR(CheckSize(feeds));
     pb::RunStepRequest request;
     request.set_session_handle(handle_);
     request.set_partial_run_handle(partial_run);
@@ -135,8 +184,9 @@ class RemoteClient : public SessionClient {
     const int64_t timeout = options.timeout_ms > 0
                                 ? options.timeout_ms
                                 : config_.options.operation_timeout_ms;
-    SLUICE_RETURN_IF_ERROR(
-        Call(paths::kRunStep, request, &response, timeout, kReconnectMs));
+    SLUICE_RETURN_IF_ERROR(Call(paths::kRunStep, request, &response, timeout,
+                                kReconnectMs,
+                                /*repeatable=*/true));
     if (response.status_code() != 0) {
       return absl::Status(static_cast<absl::StatusCode>(response.status_code()),
                           response.status_error_message());
@@ -158,6 +208,20 @@ class RemoteClient : public SessionClient {
   }
 
  private:
+  static absl::Status CheckSize(std::span<const Tensor> feeds) {
+    // Protobuf's limit, with room for names.
+    constexpr size_t kMost = INT_MAX - (1 << 20);
+    size_t bytes = 0;
+    for (const Tensor& feed : feeds) bytes += feed.bytes();
+    if (bytes <= kMost) return absl::OkStatus();
+    return InvalidArgument(
+        "The feeds of this step have ", bytes,
+        " bytes; a request to a master in another process has at most ", kMost,
+        " (2 GiB). Feed less at a time, let a task of the cluster read the "
+        "data, or run this program as a task and open the session on its own "
+        "server's target.");
+  }
+
   void CancelCalls(const absl::Status& why) {
     std::vector<std::shared_ptr<Cancellation>> open;
     {
@@ -169,7 +233,10 @@ class RemoteClient : public SessionClient {
 
   absl::Status Open(const Graph& graph) SLUICE_REQUIRES(sync_mu_) {
     pb::CreateSessionRequest request;
-    if (!request.mutable_config()->ParseFromString(config_.config_proto)) {
+    if (config_.config_proto.empty()) {
+      SessionOptionsToConfig(config_.options, request.mutable_config());
+    } else if (!request.mutable_config()->ParseFromString(
+                   config_.config_proto)) {
       return InvalidArgument("The session's configuration cannot be read");
     }
     request.set_target(config_.target);
@@ -181,6 +248,7 @@ class RemoteClient : public SessionClient {
     handle_ = response.session_handle();
     version_ = response.graph_version();
     sent_ = graph.num_nodes();
+    lease_ = stub_->Hold(handle_);
     return absl::OkStatus();
   }
 
@@ -202,10 +270,11 @@ class RemoteClient : public SessionClient {
     return absl::OkStatus();
   }
 
+  // `repeatable`: the request has an id, by which the master knows it again.
   absl::Status Call(const char* method,
                     const google::protobuf::MessageLite& request,
                     google::protobuf::MessageLite* response, int64_t timeout_ms,
-                    int64_t wait_ms) {
+                    int64_t wait_ms, bool repeatable = false) {
     auto cancellation = std::make_shared<Cancellation>();
     {
       MutexLock lock(mu_);
@@ -215,6 +284,7 @@ class RemoteClient : public SessionClient {
     MasterStub::Options options;
     options.timeout_ms = timeout_ms;
     options.wait_ms = wait_ms;
+    options.repeatable = repeatable;
     options.cancellation = cancellation.get();
     if (config_.interrupted) options.interrupted = &config_.interrupted;
     absl::Status status = stub_->Call(method, request, response, options);
@@ -231,6 +301,7 @@ class RemoteClient : public SessionClient {
   std::string handle_;
   int64_t version_ SLUICE_GUARDED_BY(sync_mu_) = 0;
   int sent_ SLUICE_GUARDED_BY(sync_mu_) = 0;
+  std::unique_ptr<Lease> lease_ SLUICE_GUARDED_BY(sync_mu_);
   Mutex mu_;
   bool closing_ SLUICE_GUARDED_BY(mu_) = false;
   absl::flat_hash_set<std::shared_ptr<Cancellation>> open_
@@ -251,24 +322,55 @@ class RemoteStep : public PreparedStep {
   const StepSignature signature_;
 };
 
+// A step that RunStep cannot describe, made known to the master beforehand. It
+// goes with the session.
+class RemoteCallable : public PreparedStep {
+ public:
+  RemoteCallable(RemoteClient& client, int64_t handle)
+      : client_(client), handle_(handle) {}
+  absl::Status Run(std::span<const Tensor> feeds, std::span<Tensor> fetches,
+                   const RunOptions& options, RunMetadata*) override {
+    return client_.RunCallable(handle_, feeds, fetches, options);
+  }
+
+ private:
+  RemoteClient& client_;
+  const int64_t handle_;
+};
+
 absl::StatusOr<std::shared_ptr<PreparedStep>> RemoteClient::Prepare(
     const StepSignature& signature) {
+  if (!signature.connections.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(const int64_t handle, MakeCallable(signature));
+    return std::make_shared<RemoteCallable>(*this, handle);
+  }
   return std::make_shared<RemoteStep>(*this, signature);
+}
+
+}  // namespace
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<MasterStub>> Connect(
+    const SessionConfig& config) {
+  SLUICE_ASSIGN_OR_RETURN(
+      const TlsIdentityPtr tls,
+      LoadTls(config.tls.empty() ? TlsOptions::FromEnvironment() : config.tls,
+              TlsRole::kClient));
+  return MasterStub::Create(config.target, tls);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SessionClient>> MakeRemoteClient(
     const SessionConfig& config) {
-  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<MasterStub> stub,
-                          MasterStub::Create(config.target));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<MasterStub> stub, Connect(config));
   return std::make_unique<RemoteClient>(std::move(stub), config);
 }
 
-absl::Status Session::Reset(const std::string& target,
-                            const std::vector<std::string>& containers,
-                            const SessionOptions& options) {
-  if (std::shared_ptr<Master> local = FindLocalMaster(target)) {
+absl::Status Session::Reset(const SessionConfig& config,
+                            const std::vector<std::string>& containers) {
+  if (std::shared_ptr<Master> local = FindLocalMaster(config.target)) {
     Notification finished;
     absl::Status result;
     local->Reset(containers, [&](absl::Status status) {
@@ -278,14 +380,13 @@ absl::Status Session::Reset(const std::string& target,
     finished.Wait();
     return result;
   }
-  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<MasterStub> stub,
-                          MasterStub::Create(target));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<MasterStub> stub, Connect(config));
   pb::ResetRequest request;
   for (const std::string& container : containers)
     request.add_container(container);
   pb::ResetResponse response;
   MasterStub::Options call;
-  call.timeout_ms = options.operation_timeout_ms;
+  call.timeout_ms = config.options.operation_timeout_ms;
   return stub->Call(paths::kReset, request, &response, call);
 }
 

@@ -71,12 +71,14 @@ Session::~Session() { Close().IgnoreError(); /* Nobody is left to tell. */ }
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
                                                          Graph& graph) {
   if (SoftPlacementByDefault()) config.options.allow_soft_placement = true;
+  if (config.options.cluster) config.options.cluster->target = config.target;
   auto state = std::make_unique<State>();
   state->config = config;
   state->graph = &graph;
   if (config.target.empty()) {
     state->client = MakeDirectClient(MakePrivateMaster(config.options), config);
-  } else if (auto local = FindLocalMaster(config.target)) {
+  } else if (auto local = FindLocalMaster(config.target);
+             local != nullptr && !config.options.use_rpc) {
     state->client = MakeDirectClient(std::move(local), config);
   } else if (config.target.starts_with(kGrpcPrefix)) {
     SLUICE_ASSIGN_OR_RETURN(state->client, MakeRemoteClient(config));

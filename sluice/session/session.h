@@ -22,6 +22,7 @@
 #include "sluice/master/options.h"
 #include "sluice/master/partial_run.h"
 #include "sluice/passes/step_graph.h"
+#include "sluice/rpc/tls.h"
 
 namespace sluice {
 
@@ -32,6 +33,8 @@ struct SessionConfig {
   SessionOptions options = {};
   // A serialized ConfigProto to send to a remote master in place of `options`.
   std::string config_proto = {};
+  // For a master in another process. Empty: the environment's.
+  TlsOptions tls = {};
   // Asked now and then on a thread that a call of the session blocks, without
   // any lock; true ends that call with CANCELLED. May be empty.
   std::function<bool()> interrupted = {};
@@ -91,16 +94,16 @@ class Session {
 
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices();
 
-  // Ends running steps with CANCELLED; later calls fail. Idempotent.
+  // Ends running steps with CANCELLED; later calls fail. Idempotent. ABORTED if
+  // the master has forgotten the session; one that is away is no error.
   absl::Status Close();
 
   // Ends whatever Run of this session blocks in, from another thread (Ctrl-C).
   void Interrupt();
 
-  // Closes all sessions of the master at `target` and clears containers.
-  static absl::Status Reset(const std::string& target,
-                            const std::vector<std::string>& containers,
-                            const SessionOptions& options);
+  // Closes all sessions of the master at the target and clears containers.
+  static absl::Status Reset(const SessionConfig& config,
+                            const std::vector<std::string>& containers);
 
  private:
   struct State;

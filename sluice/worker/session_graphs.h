@@ -9,21 +9,29 @@
 #include "absl/container/flat_hash_map.h"
 #include "sluice/base/mutex.h"
 #include "sluice/executor/executor.h"
-#include "sluice/worker/worker_interface.h"
+#include "sluice/worker/worker.h"
 
 namespace sluice {
 
 // Thread-safe.
 class WorkerSession {
  public:
-  // Borrowed devices, or own ones when the session is isolated.
+  // Borrowed devices, or own ones when the session is isolated or has a
+  // cluster of its own. `rendezvous` leads to the peers of that cluster.
   WorkerSession(std::string handle,
-                std::vector<std::shared_ptr<Device>> devices)
-      : handle_(std::move(handle)), devices_(std::move(devices)) {}
+                std::vector<std::shared_ptr<Device>> devices,
+                RendezvousFactory rendezvous = nullptr)
+      : handle_(std::move(handle)),
+        devices_(std::move(devices)),
+        rendezvous_factory_(std::move(rendezvous)) {}
 
   const std::string& handle() const { return handle_; }
   std::span<const std::shared_ptr<Device>> devices() const { return devices_; }
   Device* FindDevice(std::string_view name) const;
+  // Empty: the worker's.
+  const RendezvousFactory& rendezvous_factory() const {
+    return rendezvous_factory_;
+  }
 
   // The kernel of a stateful node, the same one for all graphs of the session
   // in which the node means the same.
@@ -45,6 +53,7 @@ class WorkerSession {
 
   const std::string handle_;
   const std::vector<std::shared_ptr<Device>> devices_;
+  const RendezvousFactory rendezvous_factory_;
   Mutex mu_;
   absl::flat_hash_map<std::string, KernelOfNode> kernels_
       SLUICE_GUARDED_BY(mu_);
@@ -68,6 +77,10 @@ class SessionGraph : public RegisteredGraph {
   WorkerSession& session() const { return *session_; }
   const std::vector<std::string>& feeds() const { return feeds_; }
   const std::vector<std::string>& fetches() const { return fetches_; }
+  // Held as long as the graph lives, so that its worker can count.
+  void set_token(std::shared_ptr<const void> token) {
+    token_ = std::move(token);
+  }
 
  private:
   absl::Status AddPart(const Graph& graph, Device& device, DevicePart* part);
@@ -77,6 +90,7 @@ class SessionGraph : public RegisteredGraph {
   std::vector<DevicePart> parts_;
   std::vector<std::string> feeds_, fetches_;
   bool has_transfers_ = false;
+  std::shared_ptr<const void> token_;
 };
 
 }  // namespace sluice

@@ -1,10 +1,13 @@
 #include "sluice/worker/worker.h"
 
 #include <deque>
+#include <map>
 
 #include "absl/container/flat_hash_set.h"
+#include "sluice/base/limits.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/random.h"
+#include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
 #include "sluice/executor/executor.h"
 #include "sluice/worker/session_graphs.h"
@@ -25,11 +28,39 @@ namespace {
 // Late requests for steps that are over must not wait for ever; this many of
 // them are remembered.
 constexpr size_t kFinishedStepsKept = 1 << 14;
+// The same for sessions that were closed before the call that opens them came.
+constexpr size_t kClosedSessionsKept = 1 << 10;
+
+// The last `capacity` values.
+template <typename T>
+class Memory {
+ public:
+  explicit Memory(size_t capacity) : capacity_(capacity) {}
+  bool contains(const T& value) const { return values_.contains(value); }
+  void Add(const T& value) {
+    if (!values_.insert(value).second) return;
+    order_.push_back(value);
+    if (order_.size() <= capacity_) return;
+    values_.erase(order_.front());
+    order_.pop_front();
+  }
+
+ private:
+  const size_t capacity_;
+  absl::flat_hash_set<T> values_;
+  std::deque<T> order_;
+};
 
 // The meeting place of one step's tensors on this task.
 struct StepTensors {
   std::shared_ptr<LocalRendezvous> local = std::make_shared<LocalRendezvous>();
-  std::shared_ptr<Rendezvous> all;  // `local`, or it and the way to peers.
+  // `local`, or it and the way to peers. Null until this task's part of the
+  // step begins, which says which cluster the peers are in.
+  std::shared_ptr<Rendezvous> all;
+  // Whose step it is; null while only peers have asked for its tensors.
+  const WorkerSession* session = nullptr;
+
+  Rendezvous& known() const { return all != nullptr ? *all : *local; }
 };
 
 }  // namespace
@@ -38,14 +69,21 @@ struct Worker::State {
   DeviceName task;
   std::vector<std::shared_ptr<Device>> devices;
   RendezvousFactory rendezvous_factory;
+  // Registered graphs hold a reference each.
+  const std::shared_ptr<const void> graph_token = std::make_shared<int>();
+  ClusterRendezvousFactory cluster_rendezvous_factory;
+  int64_t max_graphs = Limits().graphs;
 
   mutable Mutex mu;
   absl::flat_hash_map<std::string, std::shared_ptr<WorkerSession>> sessions
       SLUICE_GUARDED_BY(mu);
   absl::flat_hash_map<int64_t, std::shared_ptr<StepTensors>> steps
       SLUICE_GUARDED_BY(mu);
-  absl::flat_hash_set<int64_t> finished SLUICE_GUARDED_BY(mu);
-  std::deque<int64_t> finished_order SLUICE_GUARDED_BY(mu);
+  Memory<int64_t> finished SLUICE_GUARDED_BY(mu){kFinishedStepsKept};
+  Memory<std::string> closed_early SLUICE_GUARDED_BY(mu){kClosedSessionsKept};
+
+  absl::StatusOr<std::shared_ptr<WorkerSession>> MakeSession(
+      const CreateSessionRequest& request) const;
 
   // Whether a peer may ask for this tensor now.
   absl::Status CheckTransfer(int64_t step_id, const std::string& key) const
@@ -53,14 +91,33 @@ struct Worker::State {
 
   std::shared_ptr<StepTensors> FindOrMakeStep(int64_t id) SLUICE_EXCLUDES(mu) {
     MutexLock lock(mu);
-    auto [it, added] = steps.try_emplace(id);
-    if (added) {
-      it->second = std::make_shared<StepTensors>();
-      it->second->all = rendezvous_factory
-                            ? rendezvous_factory(id, it->second->local)
-                            : it->second->local;
-    }
-    return it->second;
+    std::shared_ptr<StepTensors>& step = steps[id];
+    if (step == nullptr) step = std::make_shared<StepTensors>();
+    return step;
+  }
+
+  // Gives the step the way to the peers of the session, which may be null.
+  void Connect(int64_t id, StepTensors* step, const WorkerSession* session)
+      SLUICE_REQUIRES(mu) {
+    if (step->all != nullptr) return;
+    const RendezvousFactory& factory =
+        session != nullptr && session->rendezvous_factory()
+            ? session->rendezvous_factory()
+            : rendezvous_factory;
+    step->all = factory ? factory(id, step->local) : step->local;
+  }
+
+  // Null if the step is over: its RunGraph came late.
+  std::shared_ptr<StepTensors> BeginStep(int64_t id,
+                                         const WorkerSession& session)
+      SLUICE_EXCLUDES(mu) {
+    MutexLock lock(mu);
+    if (finished.contains(id)) return nullptr;
+    std::shared_ptr<StepTensors>& step = steps[id];
+    if (step == nullptr) step = std::make_shared<StepTensors>();
+    step->session = &session;
+    Connect(id, step.get(), &session);
+    return step;
   }
 };
 
@@ -74,7 +131,7 @@ void Worker::Shutdown() {
     MutexLock lock(state_->mu);
     steps.swap(state_->steps);
   }
-  for (auto& [id, step] : steps) step->all->Abort(Aborted("Shutdown"));
+  for (auto& [id, step] : steps) step->known().Abort(Aborted("Shutdown"));
 }
 
 std::shared_ptr<Worker> Worker::Create(const DeviceName& task, int num_cpus,
@@ -109,37 +166,87 @@ void Worker::set_rendezvous_factory(RendezvousFactory factory) {
   state_->rendezvous_factory = std::move(factory);
 }
 
+void Worker::set_cluster_rendezvous_factory(ClusterRendezvousFactory factory) {
+  state_->cluster_rendezvous_factory = std::move(factory);
+}
+void Worker::set_max_graphs(int64_t count) { state_->max_graphs = count; }
+
 void Worker::GetStatus(bool, Cancellation*, StatusDone done) {
   done(devices());
 }
 
-void Worker::CreateSession(const std::string& handle, bool isolated,
-                           Done done) {
-  std::vector<std::shared_ptr<Device>> devices;
-  for (const auto& device : state_->devices) {
-    devices.push_back(isolated ? device->WithOwnResources() : device);
+absl::StatusOr<std::shared_ptr<WorkerSession>> Worker::State::MakeSession(
+    const CreateSessionRequest& request) const {
+  DeviceName name = task;
+  RendezvousFactory factory;
+  if (!request.task.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(name, DeviceName::Parse(request.task));
+    if (!name.job || !name.task) {
+      return InvalidArgument("'", request.task, "' does not name a task");
+    }
+    if (cluster_rendezvous_factory) {
+      SLUICE_ASSIGN_OR_RETURN(
+          factory, cluster_rendezvous_factory(request.cluster, request.task));
+    }
+  }
+  std::vector<std::shared_ptr<Device>> session_devices;
+  for (std::shared_ptr<Device> device : devices) {
+    if (!request.task.empty()) device = device->Renamed(name);
+    if (request.isolated) device = device->WithOwnResources();
+    session_devices.push_back(std::move(device));
+  }
+  return std::make_shared<WorkerSession>(
+      request.handle, std::move(session_devices), std::move(factory));
+}
+
+void Worker::CreateSession(CreateSessionRequest request, Done done) {
+  absl::StatusOr<std::shared_ptr<WorkerSession>> session =
+      state_->MakeSession(request);
+  if (!session.ok()) {
+    done(session.status());
+    return;
   }
   bool added;
+  bool closed;
   {
     MutexLock lock(state_->mu);
-    added = state_->sessions
-                .try_emplace(handle, std::make_shared<WorkerSession>(
-                                         handle, std::move(devices)))
-                .second;
+    closed = state_->closed_early.contains(request.handle);
+    added = !closed &&
+            state_->sessions.try_emplace(request.handle, *session).second;
+  }
+  if (closed) {
+    done(Aborted("Worker session ", request.handle,
+                 " was closed before it was open"));
+    return;
   }
   done(added ? absl::OkStatus()
-             : AlreadyExists("Worker session ", handle, " exists already"));
+             : AlreadyExists("Worker session ", request.handle,
+                             " exists already"));
 }
 
 void Worker::DeleteSession(const std::string& handle, Done done) {
   std::shared_ptr<WorkerSession> gone;
+  // Steps that nobody has cleaned up, in a fixed order.
+  std::map<int64_t, std::shared_ptr<StepTensors>> steps;
   {
     MutexLock lock(state_->mu);
     auto it = state_->sessions.find(handle);
-    if (it != state_->sessions.end()) {
+    if (it == state_->sessions.end()) {
+      state_->closed_early.Add(handle);
+    } else {
       gone = std::move(it->second);
       state_->sessions.erase(it);
+      for (const auto& [id, step] : state_->steps) {
+        if (step->session == gone.get()) steps.emplace(id, step);
+      }
+      for (const auto& [id, step] : steps) {
+        state_->steps.erase(id);
+        state_->finished.Add(id);
+      }
     }
+  }
+  for (const auto& [id, step] : steps) {
+    step->known().Abort(Aborted("Session ", handle, " is closed"));
   }
   gone = nullptr;
   done(absl::OkStatus());
@@ -166,9 +273,15 @@ void Worker::RegisterGraph(RegisterGraphRequest request, RegisterDone done) {
   auto graph = SessionGraph::Create(request, std::move(session));
   if (!graph.ok()) {
     done(graph.status());
-  } else {
-    done(std::shared_ptr<RegisteredGraph>(*std::move(graph)));
+    return;
   }
+  (*graph)->set_token(state_->graph_token);
+  if (const int count = num_graphs(); count > state_->max_graphs) {
+    done(OverLimit(StrCat(count, " registered graphs"), "graphs",
+                   state_->max_graphs));
+    return;
+  }
+  done(std::shared_ptr<RegisteredGraph>(*std::move(graph)));
 }
 
 namespace {
@@ -235,6 +348,14 @@ void Worker::RunGraph(const RunGraphRequest& request, Done done) {
     done(absl::OkStatus());
     return;
   }
+  std::shared_ptr<StepTensors> tensors;
+  if (graph->has_transfers()) {
+    tensors = state_->BeginStep(request.step_id, graph->session());
+    if (tensors == nullptr) {
+      done(Derived(Aborted("Step ", request.step_id, " is over")));
+      return;
+    }
+  }
   auto* run = new RunningGraph;
   run->graph = graph;
   run->done = std::move(done);
@@ -243,9 +364,9 @@ void Worker::RunGraph(const RunGraphRequest& request, Done done) {
                                ? request.cancellation
                                : &run->own_cancellation;
   run->step.stats = request.stats;
-  run->step.clock = &RealClock();
-  if (graph->has_transfers()) {
-    run->tensors = state_->FindOrMakeStep(request.step_id);
+  run->step.clock = &TheClock();
+  if (tensors != nullptr) {
+    run->tensors = std::move(tensors);
     run->step.rendezvous = run->tensors->all.get();
     // Receives wait in the rendezvous, so a cancelled step ends it.
     run->abort_token = run->step.cancellation->Register(
@@ -280,20 +401,25 @@ void Worker::CleanupGraph(int64_t step_id, Done done) {
       step = std::move(it->second);
       state_->steps.erase(it);
     }
-    if (state_->finished.insert(step_id).second) {
-      state_->finished_order.push_back(step_id);
-      if (state_->finished_order.size() > kFinishedStepsKept) {
-        state_->finished.erase(state_->finished_order.front());
-        state_->finished_order.pop_front();
-      }
-    }
+    state_->finished.Add(step_id);
   }
-  if (step != nullptr) step->all->Abort(Aborted("Cleanup ", step_id));
+  if (step != nullptr) step->known().Abort(Aborted("Cleanup ", step_id));
   done(absl::OkStatus());
 }
 
-std::shared_ptr<Rendezvous> Worker::StepRendezvous(int64_t step_id) {
-  return state_->FindOrMakeStep(step_id)->all;
+bool Worker::IsOver(int64_t step_id) const {
+  MutexLock lock(state_->mu);
+  return state_->finished.contains(step_id);
+}
+
+std::shared_ptr<Rendezvous> Worker::StepRendezvous(
+    int64_t step_id, const std::string& session_handle) {
+  const std::shared_ptr<StepTensors> step = state_->FindOrMakeStep(step_id);
+  MutexLock lock(state_->mu);
+  auto it = state_->sessions.find(session_handle);
+  state_->Connect(step_id, step.get(),
+                  it == state_->sessions.end() ? nullptr : it->second.get());
+  return step->all;
 }
 
 void Worker::CleanupAll(std::vector<std::string> containers, Done done) {
@@ -334,7 +460,9 @@ absl::Status Worker::State::CheckTransfer(int64_t step_id,
                    "reason why it was restarted.");
   }
   MutexLock lock(mu);
-  if (finished.contains(step_id)) return Aborted("Step ", step_id, " is over");
+  if (finished.contains(step_id)) {
+    return Derived(Aborted("Step ", step_id, " is over"));
+  }
   return absl::OkStatus();
 }
 
@@ -367,9 +495,13 @@ void Worker::AbortStep(int64_t step_id, const absl::Status& status) {
   {
     MutexLock lock(state_->mu);
     auto it = state_->steps.find(step_id);
-    if (it != state_->steps.end()) step = it->second;
+    if (it != state_->steps.end()) {
+      step = it->second;
+      // Whoever would clean up a step that never ran here may not know of it.
+      if (step->session == nullptr) state_->steps.erase(it);
+    }
   }
-  if (step != nullptr) step->all->Abort(status);
+  if (step != nullptr) step->known().Abort(status);
 }
 
 void Worker::ListClientEdges(const Graph& graph,
@@ -384,6 +516,7 @@ void Worker::ListClientEdges(const Graph& graph,
 }
 
 void Worker::MarkNetworkThread() { sluice::MarkNetworkThread(); }
+int64_t Worker::KernelsRun() { return sluice::KernelsRun(); }
 
 bool Worker::HasSession(const std::string& handle) const {
   MutexLock lock(state_->mu);
@@ -401,9 +534,26 @@ int Worker::num_sessions() const {
   return static_cast<int>(state_->sessions.size());
 }
 
+int Worker::num_graphs() const {
+  return static_cast<int>(state_->graph_token.use_count()) - 1;
+}
+
 int Worker::num_steps() const {
   MutexLock lock(state_->mu);
   return static_cast<int>(state_->steps.size());
+}
+
+std::vector<Worker::Transfers> Worker::ListTransfers() const {
+  std::vector<std::pair<int64_t, std::shared_ptr<StepTensors>>> steps;
+  {
+    MutexLock lock(state_->mu);
+    steps.assign(state_->steps.begin(), state_->steps.end());
+  }
+  std::vector<Transfers> list;
+  for (const auto& [id, step] : steps) {
+    list.push_back({id, step->local->Waiting()});
+  }
+  return list;
 }
 
 }  // namespace sluice

@@ -16,6 +16,13 @@ namespace sluice {
 using RendezvousFactory = std::function<std::shared_ptr<Rendezvous>(
     int64_t step_id, std::shared_ptr<LocalRendezvous> local)>;
 
+// The same for a session whose cluster is its own: tasks by name, and which of
+// them this worker is.
+using ClusterRendezvousFactory =
+    std::function<absl::StatusOr<RendezvousFactory>(
+        const std::map<std::string, std::string>& tasks,
+        const std::string& own_task)>;
+
 // Thread-safe.
 class Worker : public WorkerInterface,
                public std::enable_shared_from_this<Worker> {
@@ -33,16 +40,19 @@ class Worker : public WorkerInterface,
 
   // Before the first step, by whoever connects the worker to others.
   void set_rendezvous_factory(RendezvousFactory factory);
+  void set_cluster_rendezvous_factory(ClusterRendezvousFactory factory);
+  // How many graphs may be registered at a time; before the first.
+  void set_max_graphs(int64_t count);
 
   void GetStatus(bool wait, Cancellation* cancellation,
                  StatusDone done) override;
-  void CreateSession(const std::string& handle, bool isolated,
-                     Done done) override;
+  void CreateSession(CreateSessionRequest request, Done done) override;
   void DeleteSession(const std::string& handle, Done done) override;
   void RegisterGraph(RegisterGraphRequest request, RegisterDone done) override;
   void RunGraph(const RunGraphRequest& request, Done done) override;
   void CleanupGraph(int64_t step_id, Done done) override;
-  std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id) override;
+  std::shared_ptr<Rendezvous> StepRendezvous(
+      int64_t step_id, const std::string& session_handle) override;
   void CleanupAll(std::vector<std::string> containers, Done done) override;
   bool TakesGroups() const override { return true; }
 
@@ -54,7 +64,10 @@ class Worker : public WorkerInterface,
                    Rendezvous::GroupDone done);
   // Ends every step's transfers; for a task that stops.
   void Shutdown();
-  // Ends what others of a cancelled step wait for here.
+  // Whether the step has been cleaned up, as far as that is remembered.
+  bool IsOver(int64_t step_id) const;
+  // Ends what others of a cancelled step wait for here, and what a step waits
+  // for that has lost one of its receivers.
   void AbortStep(int64_t step_id, const absl::Status& status);
 
   // Names of the graph's client-terminated receives and sends, in node order,
@@ -66,13 +79,23 @@ class Worker : public WorkerInterface,
   // Says that the calling thread polls the network: long work that becomes
   // ready on it goes to the compute pool.
   static void MarkNetworkThread();
+  // Kernels that this process has run.
+  static int64_t KernelsRun();
 
   bool HasSession(const std::string& handle) const;
   // How a master learns that the task has forgotten its session.
   absl::Status NoSession(const std::string& handle) const;
-  // Sessions and steps now known, for `sluice status`.
+  // Sessions and steps with transfers now known.
   int num_sessions() const;
   int num_steps() const;
+  // Graphs that a session or a running step still holds.
+  int num_graphs() const;
+  // The steps with what is asked for in them and was not sent yet.
+  struct Transfers {
+    int64_t step_id = 0;
+    std::vector<std::string> wanted;
+  };
+  std::vector<Transfers> ListTransfers() const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,16 @@ namespace sluice {
 class RegisteredGraph {
  public:
   virtual ~RegisteredGraph() = default;
+};
+
+struct CreateSessionRequest {
+  std::string handle;
+  // Its resources are its own and die with it.
+  bool isolated = false;
+  // If the session has a cluster of its own: the worker's name in it, and the
+  // addresses of all its tasks by name.
+  std::string task = {};
+  std::map<std::string, std::string> cluster = {};
 };
 
 struct RegisterGraphRequest {
@@ -64,8 +75,7 @@ class WorkerInterface {
   // task is there or `cancellation` ends it.
   virtual void GetStatus(bool wait, Cancellation* cancellation,
                          StatusDone done) = 0;
-  virtual void CreateSession(const std::string& handle, bool isolated,
-                             Done done) = 0;
+  virtual void CreateSession(CreateSessionRequest request, Done done) = 0;
   virtual void DeleteSession(const std::string& handle, Done done) = 0;
   virtual void RegisterGraph(RegisterGraphRequest request,
                              RegisterDone done) = 0;
@@ -74,8 +84,10 @@ class WorkerInterface {
   virtual void CleanupGraph(int64_t step_id, Done done) = 0;
   // Where the tensors of a step change hands on this task, for the client's end
   // of a partial run. Null for tasks elsewhere.
-  virtual std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id) {
+  virtual std::shared_ptr<Rendezvous> StepRendezvous(
+      int64_t step_id, const std::string& session_handle) {
     (void)step_id;
+    (void)session_handle;
     return nullptr;
   }
   // Drops the resources of these containers (all empty: the default one).

@@ -33,7 +33,7 @@ TEST(Worker, GivesAPeerWhatAStepSent) {
   auto worker = Worker::Create(*DeviceName::Parse(kTask), 1);
   const std::string key = Key(*worker, "e");
   SLUICE_ASSERT_OK(
-      worker->StepRendezvous(5)->Send(key, {Tensor::Scalar(3.0f)}));
+      worker->StepRendezvous(5, "")->Send(key, {Tensor::Scalar(3.0f)}));
   EXPECT_EQ(Recv(*worker, 5, key)->tensor.scalar<float>(), 3.0f);
 }
 
@@ -45,7 +45,7 @@ TEST(Worker, APeerThatComesBeforeTheStepWaits) {
                      [&](absl::StatusOr<Parcel> p) { got = std::move(p); });
   EXPECT_EQ(worker->num_steps(), 1);
   SLUICE_ASSERT_OK(
-      worker->StepRendezvous(5)->Send(key, {Tensor::Scalar(3.0f)}));
+      worker->StepRendezvous(5, "")->Send(key, {Tensor::Scalar(3.0f)}));
   EXPECT_EQ(got->tensor.scalar<float>(), 3.0f);
 }
 
@@ -99,7 +99,7 @@ TEST(Worker, ItsEndIsToldToPeersThatWait) {
 // Masters elsewhere may send two graphs that mean different things by a name.
 TEST(Worker, ANodeOfTheSameNameButAnotherKindGetsAKernelOfItsOwn) {
   auto worker = Worker::Create(*DeviceName::Parse(kTask), 1);
-  worker->CreateSession("s", false, [](absl::Status) {});
+  worker->CreateSession({"s"}, [](absl::Status) {});
   for (const DType dtype : {DType::kFloat, DType::kString}) {
     auto graph = std::make_shared<Graph>();
     Scope scope(*graph);
@@ -129,7 +129,7 @@ TEST(Worker, ANodeOfTheSameNameButAnotherKindGetsAKernelOfItsOwn) {
 TEST(Worker, ItsKernelsUseItsFiles) {
   MemoryFileSystem files;
   auto worker = Worker::Create(*DeviceName::Parse(kTask), 1, files);
-  worker->CreateSession("s", false, [](absl::Status) {});
+  worker->CreateSession({"s"}, [](absl::Status) {});
   auto graph = std::make_shared<Graph>();
   Scope scope(*graph);
   scope.Add("WriteFile", {scope.Scalar(std::string("dir/name")),

@@ -34,8 +34,8 @@ class FakeWorker : public WorkerInterface {
     for (StatusDone& done : calls) done(devices);
   }
 
-  void CreateSession(const std::string& handle, bool, Done done) override {
-    if (create_status.ok()) sessions.push_back(handle);
+  void CreateSession(CreateSessionRequest request, Done done) override {
+    if (create_status.ok()) sessions.push_back(request.handle);
     done(create_status);
   }
   void DeleteSession(const std::string& handle, Done done) override {

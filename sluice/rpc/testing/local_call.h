@@ -23,9 +23,10 @@ class LocalCall : public ServerCall {
     request_ = grpc::ByteBuffer(&slice, 1);
   }
   LocalCall(std::string path, const google::protobuf::MessageLite& request)
-      : path_(std::move(path)), request_(ToByteBuffer(request)) {}
+      : path_(std::move(path)), request_(*ToByteBuffer(request)) {}
 
   const std::string& path() const override { return path_; }
+  std::string peer() const override { return "ipv4:127.0.0.1:1"; }
   grpc::ByteBuffer& request() override { return request_; }
 
   void Reply(grpc::ByteBuffer response) override {
@@ -45,7 +46,11 @@ class LocalCall : public ServerCall {
     callback();
   }
 
-  // As if the client went away.
+  std::chrono::system_clock::time_point deadline() const override {
+    return std::chrono::system_clock::now();
+  }
+
+  // As if the client lost its patience.
   void Cancel() {
     absl::AnyInvocable<void()> callback;
     {

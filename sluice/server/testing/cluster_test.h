@@ -68,10 +68,11 @@ class ClusterTest : public testing::Test {
     EXPECT_TRUE(server.ok()) << server.status();
     return server.ok() ? *server : nullptr;
   }
-  // The same server through the network instead of by direct calls.
+  // The same server through the network: no name by which this process knows
+  // its own.
   static std::string Remote(const Server& server) {
     std::string target = server.target();
-    target.replace(target.find("localhost"), 9, "127.0.0.1");
+    target.replace(target.find("localhost"), 9, "Localhost");
     return target;
   }
   std::unique_ptr<Session> Open(const std::string& target, Graph& graph) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,8 @@ struct WorkerUnderTest {
   std::shared_ptr<WorkerInterface> worker;
   std::string device;          // The full name of its only one.
   std::shared_ptr<void> keep;  // What else must live.
+  // Lets everything happen; empty where things happen by themselves.
+  std::function<void()> run = {};
 };
 using MakeWorkerUnderTest = WorkerUnderTest (*)();
 
@@ -28,7 +31,7 @@ class WorkerConformance : public testing::TestWithParam<MakeWorkerUnderTest> {
 
   // Calls `start` with a callback and waits for what it gets.
   template <typename Result, typename Start>
-  static Result Await(Result unanswered, Start start) {
+  Result Await(Result unanswered, Start start) {
     auto done = std::make_shared<Notification>();
     auto result = std::make_shared<Result>(std::move(unanswered));
     start([done, result](Result r) {
@@ -36,13 +39,17 @@ class WorkerConformance : public testing::TestWithParam<MakeWorkerUnderTest> {
       *result = std::move(r);
       done->Notify();
     });
-    EXPECT_TRUE(done->WaitFor(std::chrono::seconds(60)));
+    EXPECT_TRUE(WaitFor(*done));
     return *result;
+  }
+  bool WaitFor(const Notification& done) const {
+    if (w_.run) w_.run();
+    return done.WaitFor(std::chrono::seconds(w_.run ? 0 : 60));
   }
 
   absl::Status CreateSession(const std::string& handle, bool isolated = false) {
     return Await<absl::Status>(Unknown(""), [&](auto done) {
-      w_.worker->CreateSession(handle, isolated, std::move(done));
+      w_.worker->CreateSession({handle, isolated}, std::move(done));
     });
   }
   absl::Status DeleteSession(const std::string& handle) {
@@ -144,6 +151,12 @@ TEST_P(WorkerConformance, ASessionCannotBeOpenedTwice) {
   SLUICE_ASSERT_OK(CreateSession("s"));
 }
 
+TEST_P(WorkerConformance,
+       ASessionThatWasClosedBeforeItsOpeningCameStaysClosed) {
+  SLUICE_ASSERT_OK(DeleteSession("s"));
+  EXPECT_TRUE(absl::IsAborted(CreateSession("s")));
+}
+
 TEST_P(WorkerConformance, AGraphForAnotherTaskIsRefused) {
   SLUICE_ASSERT_OK(CreateSession("s"));
   std::shared_ptr<Graph> graph = SetGraph();
@@ -193,8 +206,35 @@ TEST_P(WorkerConformance, ACancelledStepEndsWithTheReason) {
   });
   EXPECT_FALSE(over.HasBeenNotified());
   cancellation.Cancel(Cancelled("enough"));
-  ASSERT_TRUE(over.WaitFor(std::chrono::seconds(60)));
+  ASSERT_TRUE(WaitFor(over));
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+// Its end may overtake it on the way.
+TEST_P(WorkerConformance, AStepThatIsOverDoesNotRunAnyMore) {
+  SLUICE_ASSERT_OK(CreateSession("s"));
+  auto graph = std::make_shared<Graph>();
+  Scope scope(*graph);
+  const Output sent = scope.Scalar(1.0f);
+  scope.Named("send").AddNode("_Send", {sent},
+                              {{"tensor_name", std::string("e")},
+                               {"send_device", w_.device},
+                               {"send_device_incarnation", int64_t{1}},
+                               {"recv_device", w_.device}});
+  SLUICE_ASSERT_OK(scope.status());
+  const GraphOr sends = Register(graph);
+  ASSERT_TRUE(sends.ok()) << sends.status();
+  for (const int64_t step : {7, 9}) {
+    SLUICE_EXPECT_OK(Run(**sends, nullptr, step));
+  }
+  SLUICE_ASSERT_OK(Await<absl::Status>(Unknown(""), [&](auto done) {
+    w_.worker->CleanupGraph(8, std::move(done));
+  }));
+  // A peer hears of the end with the next step, at the latest.
+  SLUICE_EXPECT_OK(Run(**sends, nullptr, 10));
+  EXPECT_THAT(Run(**sends, nullptr, 8),
+              StatusIs(absl::StatusCode::kAborted,
+                       testing::HasSubstr("Step 8 is over")));
 }
 
 TEST_P(WorkerConformance, CleaningUpAStepThatNeverRanIsFine) {
