@@ -126,6 +126,11 @@ absl::StatusOr<std::string> Saver::Save(Session& session,
   SLUICE_ASSIGN_OR_RETURN(const Output save,
                           graph_.FindOutput(def_.save_tensor_name()));
   const std::string dir(DirName(path));
+  int64_t turn;
+  {
+    MutexLock lock(mu_);
+    turn = ++turns_;
+  }
   std::vector<Tensor> saved;
   absl::Status status =
       session.Run({{filename, Tensor::Scalar(prefix)}}, {save}, {}, &saved);
@@ -139,52 +144,66 @@ absl::StatusOr<std::string> Saver::Save(Session& session,
     return status;
   }
   prefix = saved[0].scalar<std::string>();
-  SLUICE_RETURN_IF_ERROR(Publish(prefix, dir, options));
+  SLUICE_RETURN_IF_ERROR(Publish(prefix, dir, turn, options));
   return prefix;
 }
 
 absl::Status Saver::Publish(const std::string& prefix, const std::string& dir,
-                            const SaveOptions& options) {
+                            int64_t turn, const SaveOptions& options) {
   if (options.write_meta_graph) {
     SLUICE_RETURN_IF_ERROR(files_.WriteFileAtomically(
         prefix + ".meta", ExportMetaGraph(graph_, &def_).SerializeAsString()));
   }
   if (!options.write_state) return absl::OkStatus();
-  Record(prefix);
-  SLUICE_RETURN_IF_ERROR(
-      WriteCheckpointState(files_, dir,
-                           MakeCheckpointState(dir, prefix, last_checkpoints(),
-                                               options_.relative_paths),
-                           options.latest_filename));
-  DeleteOld();
+  absl::Status deleted;
+  {
+    // One at a time, so that the state file lists every checkpoint.
+    MutexLock lock(mu_);
+    Record(prefix, turn);
+    SLUICE_RETURN_IF_ERROR(
+        WriteCheckpointState(files_, dir,
+                             MakeCheckpointState(dir, latest_, KeptPrefixes(),
+                                                 options_.relative_paths),
+                             options.latest_filename));
+    deleted = DeleteOld();
+  }
+  if (!deleted.ok()) {
+    // An old file must not end the training.
+    SLUICE_LOG(WARNING) << "Ignoring: " << deleted.message();
+  }
   return absl::OkStatus();
 }
 
-void Saver::Record(const std::string& prefix) {
+void Saver::Record(const std::string& prefix, int64_t turn) {
+  // A save that took longer than one that began after it holds older values.
+  const bool overtaken = turn < latest_turn_;
+  if (!overtaken) {
+    latest_ = prefix;
+    latest_turn_ = turn;
+  }
   if (def_.max_to_keep() <= 0) return;
   std::erase_if(kept_, [&](const Kept& k) { return k.prefix == prefix; });
-  kept_.push_back({prefix, NowSeconds()});
+  kept_.insert(overtaken && !kept_.empty() ? kept_.end() - 1 : kept_.end(),
+               {prefix, NowSeconds()});
   if (kept_.size() > static_cast<size_t>(def_.max_to_keep())) {
     to_delete_.push_back(kept_.front());
     kept_.erase(kept_.begin());
   }
 }
 
-void Saver::DeleteOld() {
-  if (to_delete_.empty()) return;
+absl::Status Saver::DeleteOld() {
+  if (to_delete_.empty()) return absl::OkStatus();
   const Kept old = to_delete_.front();
   to_delete_.erase(to_delete_.begin());
   if (old.seconds > next_keep_seconds_) {
     // Kept for good.
     next_keep_seconds_ += def_.keep_checkpoint_every_n_hours() * 3600;
-    return;
+    return absl::OkStatus();
   }
-  if (std::ranges::count(kept_, old.prefix, &Kept::prefix) > 0) return;
-  if (absl::Status status = RemoveCheckpoint(files_, old.prefix);
-      !status.ok()) {
-    // An old file must not end the training.
-    SLUICE_LOG(WARNING) << "Ignoring: " << status.message();
+  if (std::ranges::count(kept_, old.prefix, &Kept::prefix) > 0) {
+    return absl::OkStatus();
   }
+  return RemoveCheckpoint(files_, old.prefix);
 }
 
 absl::Status Saver::Restore(Session& session, const std::string& prefix) {
@@ -216,6 +235,11 @@ absl::Status Saver::Restore(Session& session, const std::string& prefix) {
 }
 
 std::vector<std::string> Saver::last_checkpoints() const {
+  MutexLock lock(mu_);
+  return KeptPrefixes();
+}
+
+std::vector<std::string> Saver::KeptPrefixes() const {
   std::vector<std::string> prefixes;
   prefixes.reserve(kept_.size());
   for (const Kept& kept : kept_) prefixes.push_back(kept.prefix);
@@ -223,6 +247,7 @@ std::vector<std::string> Saver::last_checkpoints() const {
 }
 
 void Saver::RecoverLastCheckpoints(const std::vector<std::string>& prefixes) {
+  MutexLock lock(mu_);
   kept_.clear();
   for (const std::string& prefix : prefixes) {
     const absl::StatusOr<int64_t> nanos = CheckpointMtime(files_, prefix);

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/base/clock.h"
 #include "sluice/base/file.h"
+#include "sluice/base/mutex.h"
 #include "sluice/client/variable.h"
 #include "sluice/proto/saver.pb.h"
 #include "sluice/session/session.h"
@@ -87,12 +88,14 @@ class Saver {
     double seconds = 0;  // When it was saved.
   };
   Saver(Graph& graph, const pb::SaverDef& def, const SaverOptions& options);
-  void Record(const std::string& prefix);
-  void DeleteOld();
+  // `turn` counts the saves as they began.
+  void Record(const std::string& prefix, int64_t turn) SLUICE_REQUIRES(mu_);
+  absl::Status DeleteOld() SLUICE_REQUIRES(mu_);
+  std::vector<std::string> KeptPrefixes() const SLUICE_REQUIRES(mu_);
   double NowSeconds() const;
   absl::StatusOr<Output> FileName() const;
   absl::Status Publish(const std::string& prefix, const std::string& dir,
-                       const SaveOptions& options);
+                       int64_t turn, const SaveOptions& options);
 
   Graph& graph_;
   const SaverOptions options_;
@@ -100,9 +103,15 @@ class Saver {
   Clock& clock_;
   pb::SaverDef def_;
   bool empty_ = false;
-  double next_keep_seconds_ = 0;
-  std::vector<Kept> kept_;
-  std::vector<Kept> to_delete_;
+  // A program may save while a supervisor's thread does.
+  mutable Mutex mu_;
+  double next_keep_seconds_ SLUICE_GUARDED_BY(mu_) = 0;
+  std::vector<Kept> kept_ SLUICE_GUARDED_BY(mu_);
+  std::vector<Kept> to_delete_ SLUICE_GUARDED_BY(mu_);
+  int64_t turns_ SLUICE_GUARDED_BY(mu_) = 0;
+  // The latest checkpoint, and when its save had its turn.
+  std::string latest_ SLUICE_GUARDED_BY(mu_);
+  int64_t latest_turn_ SLUICE_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sluice/base/memory_file_system.h"
 #include "sluice/base/testing/temp_dir.h"
 #include "sluice/client/collections.h"
 #include "sluice/client/initializers.h"
@@ -52,6 +53,36 @@ struct Model {
 
 bool FileExists(const std::string& path) {
   return RealFileSystem().Exists(path);
+}
+
+// Calls `between` when the first meta graph is written: after the values of a
+// save, and before it is published.
+class FilesWithAPause : public MemoryFileSystem {
+ public:
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (to.ends_with(".meta") && between) std::exchange(between, nullptr)();
+    return MemoryFileSystem::Rename(from, to);
+  }
+  std::function<void()> between;
+};
+
+TEST(Saver, NamesNoOvertakenCheckpointTheLatest) {
+  const TempDir dir;
+  FilesWithAPause files;
+  SLUICE_ASSERT_OK(files.MkDirs(dir.path()));
+  Model model;
+  SaverOptions options;
+  options.files = &files;
+  Saver saver(model.scope, options);
+  Session& session = model.Open();
+  SaveOptions first, second;
+  first.global_step = 1;
+  second.global_step = 2;
+  files.between = [&] {
+    SLUICE_EXPECT_OK(saver.Save(session, dir / "m", second).status());
+  };
+  SLUICE_ASSERT_OK(saver.Save(session, dir / "m", first).status());
+  EXPECT_THAT(saver.last_checkpoints(), ElementsAre(dir / "m-1", dir / "m-2"));
 }
 
 TEST(Saver, RestoresWhatItSaved) {
