@@ -4,7 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace sluice::tools {
+
+// Certificates made for one run of a local cluster.
+inline constexpr char kNewTls[] = "new";
 
 struct RunOptions {
   int ps = 0;
@@ -12,6 +17,8 @@ struct RunOptions {
   int chiefs = 0;
   int evaluators = 0;
   bool soft_placement = false;
+  // A folder of certificates, kNewTls, or empty for plain text.
+  std::string tls;
   std::string python;                // Empty: the one the build was made with.
   std::string wire = "both";         // flags, env, both or none.
   std::vector<std::string> command;  // Program and its arguments.
@@ -19,15 +26,37 @@ struct RunOptions {
 // Runs a program: alone, or as one process per task of a local cluster.
 int Run(const RunOptions& options);
 
-struct ServerOptions {
+struct ServeOptions {
   std::string cluster;  // Text, a JSON file, or empty for TF_CONFIG.
   std::string job;
   int task = 0;
+  std::string tls;                  // A folder of certificates.
+  std::vector<std::string> limits;  // "name=value".
+  std::vector<std::string> allowed_files;
 };
 // Serves one task until it is told to stop.
-int Serve(const ServerOptions& options);
+int Serve(const ServeOptions& options);
 
-// Lists the devices of a target; empty: of this machine.
-int ListDevices(const std::string& target);
+// Lists the devices of a target; empty: of this machine. `tls` is a folder of
+// certificates or empty.
+int ListDevices(const std::string& target, const std::string& tls);
+
+struct CertsOptions {
+  std::string directory;
+  // Beside this machine's own names; those it has if empty.
+  std::vector<std::string> hosts = {};
+  std::string ca = {};  // The folder of the CA to use; empty: makes one.
+  int days = 365;
+};
+int Certs(const CertsOptions& options);
+// The same without a word.
+absl::Status MakeCertificates(const CertsOptions& options);
+
+// Prints what the task at a target does.
+int PrintStatus(const std::string& target, const std::string& tls, bool json);
+
+// Examines a cluster (text, a JSON file, or empty for TF_CONFIG); 1 if
+// something is wrong with it.
+int Diagnose(const std::string& cluster, const std::string& tls);
 
 }  // namespace sluice::tools

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 
+#include "sluice/base/limits.h"
 #include "tools/sluice/commands.h"
 
 int main(int argc, char** argv) {
@@ -20,6 +21,11 @@ int main(int argc, char** argv) {
   run_command->add_flag("--soft-placement", run.soft_placement,
                         "Use the CPU where a program asks for a device that is "
                         "not there");
+  // Only by '=', as the script follows.
+  run_command->add_flag(
+      std::string("--tls{") + kNewTls + "}", run.tls,
+      "Mutual TLS between all tasks: --tls=DIR with the certificates there, "
+      "--tls alone with new ones for this run");
   run_command->add_option("--python", run.python, "The Python to use");
   run_command
       ->add_option("--wire", run.wire,
@@ -32,7 +38,7 @@ int main(int argc, char** argv) {
   run_command->prefix_command();
   run_command->positionals_at_end();
 
-  ServerOptions server;
+  ServeOptions server;
   CLI::App* server_command =
       app.add_subcommand("server", "Serve one task of a cluster");
   server_command->add_option(
@@ -41,10 +47,65 @@ int main(int argc, char** argv) {
   server_command->add_option("--job", server.job, "The job of this task");
   server_command->add_option("--task", server.task, "Its index in the job");
 
-  std::string target;
+  constexpr char kTlsHelp[] =
+      "Mutual TLS with DIR/tls.crt, DIR/tls.key and DIR/ca.crt (`sluice certs` "
+      "makes them)";
+  server_command->add_option("--tls", server.tls, kTlsHelp)->type_name("DIR");
+  server_command
+      ->add_option("--limit", server.limits,
+                   "NAME=VALUE, several times: what clients may use.\n" +
+                       sluice::Limits().Describe())
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  server_command
+      ->add_option("--allow-files", server.allowed_files,
+                   "Let ops touch files in this folder only (several times: "
+                   "in these folders)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+
+  std::string target, tls;
   CLI::App* devices_command =
       app.add_subcommand("devices", "List the devices of a target");
-  devices_command->add_option("target", target, "grpc://host:port");
+  devices_command->add_option(
+      "target", target, "grpc://host:port; nothing for this machine's own");
+  devices_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
+
+  CLI::App* status_command = app.add_subcommand(
+      "status",
+      "Print what a task does: sessions, running steps, waits, counters");
+  status_command->add_option("target", target, "grpc://host:port")->required();
+  status_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
+  bool json = false;
+  status_command->add_flag("--json", json, "For programs");
+
+  std::string cluster;
+  CLI::App* doctor_command = app.add_subcommand(
+      "doctor",
+      "Ask every task of a cluster who it is, and say what is wrong; fails if "
+      "something is");
+  doctor_command->add_option(
+      "cluster", cluster,
+      "'ps=h:p,h:p;worker=h:p', a JSON file, or nothing for TF_CONFIG");
+  doctor_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
+
+  CertsOptions certs;
+  CLI::App* certs_command =
+      app.add_subcommand("certs", "Make a CA and a certificate for mutual TLS");
+  certs_command->add_option("directory", certs.directory, "Where to put them")
+      ->required();
+  certs_command
+      ->add_option("--host", certs.hosts,
+                   "A host name or address that tasks have in the cluster "
+                   "spec, several times; localhost always is one")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  certs_command
+      ->add_option("--ca", certs.ca,
+                   "Sign with DIR/ca.crt and DIR/ca.key instead of a new CA")
+      ->type_name("DIR");
+  certs_command->add_option("--days", certs.days, "How long they are valid")
+      ->capture_default_str();
 
   CLI11_PARSE(app, argc, argv);
   if (*run_command) {
@@ -54,5 +115,8 @@ int main(int argc, char** argv) {
     return Run(run);
   }
   if (*server_command) return Serve(server);
-  return ListDevices(target);
+  if (*status_command) return PrintStatus(target, tls, json);
+  if (*doctor_command) return Diagnose(cluster, tls);
+  if (*certs_command) return Certs(certs);
+  return ListDevices(target, tls);
 }

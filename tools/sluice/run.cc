@@ -12,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "sluice/base/errno_status.h"
+#include "sluice/rpc/tls.h"
 #include "tools/sluice/commands.h"
 #include "tools/sluice/processes.h"
 
@@ -76,6 +78,14 @@ std::map<std::string, std::string> Environment(const RunOptions& options) {
   environment["PYTHONPATH"] = path;
   environment["PYTHONUNBUFFERED"] = "1";
   if (options.soft_placement) environment["SLUICE_SOFT_PLACEMENT"] = "1";
+  if (!options.tls.empty()) {
+    // Absolute: a program may change its directory.
+    const TlsOptions tls =
+        TlsOptions::InDirectory(fs::absolute(options.tls).string());
+    environment["SLUICE_TLS_CERT"] = tls.certificate;
+    environment["SLUICE_TLS_KEY"] = tls.key;
+    environment["SLUICE_TLS_CA"] = tls.ca;
+  }
   return environment;
 }
 
@@ -149,6 +159,46 @@ int RunAlone(const RunOptions& options) {
   return 127;
 }
 
+int RunCluster(const RunOptions& options);
+
+// Certificates for one run, in a folder that goes away with the object.
+class NewCertificates {
+ public:
+  NewCertificates() {
+    std::error_code none;
+    directory_ = (fs::temp_directory_path(none) / "sluice-tls-XXXXXX").string();
+    if (mkdtemp(directory_.data()) == nullptr) {
+      status_ = ErrnoStatus(errno, directory_);
+    } else {
+      status_ = MakeCertificates(
+          {.directory = directory_, .hosts = {"localhost"}, .days = 30});
+    }
+  }
+  ~NewCertificates() {
+    std::error_code none;
+    fs::remove_all(directory_, none);
+  }
+  NewCertificates(const NewCertificates&) = delete;
+  NewCertificates& operator=(const NewCertificates&) = delete;
+  const absl::Status& status() const { return status_; }
+  const std::string& directory() const { return directory_; }
+
+ private:
+  std::string directory_;
+  absl::Status status_;
+};
+
+int RunClusterWithNewTls(RunOptions options) {
+  const NewCertificates certificates;
+  if (!certificates.status().ok()) {
+    std::fprintf(stderr, "sluice run: --tls: %s\n",
+                 std::string(certificates.status().message()).c_str());
+    return 1;
+  }
+  options.tls = certificates.directory();
+  return RunCluster(options);
+}
+
 }  // namespace
 
 int Run(const RunOptions& options) {
@@ -167,8 +217,23 @@ int Run(const RunOptions& options) {
                  "at most one chief\n");
     return 2;
   }
+  if (total == 0 && options.tls == kNewTls) {
+    std::fprintf(stderr,
+                 "sluice run: --tls alone makes certificates for a local "
+                 "cluster; for one process give --tls=DIR\n");
+    return 2;
+  }
   if (total == 0) return RunAlone(options);
+  return options.tls == kNewTls ? RunClusterWithNewTls(options)
+                                : RunCluster(options);
+}
 
+namespace {
+
+int RunCluster(const RunOptions& options) {
+  const std::string& program = options.command[0];
+  const int total =
+      options.ps + options.workers + options.chiefs + options.evaluators;
   const std::vector<int> ports = FreePorts(total);
   if (static_cast<int>(ports.size()) != total) {
     std::fprintf(stderr, "sluice run: no free ports: %s\n", strerror(errno));
@@ -206,5 +271,7 @@ int Run(const RunOptions& options) {
   }
   return RunTasks(tasks);
 }
+
+}  // namespace
 
 }  // namespace sluice::tools

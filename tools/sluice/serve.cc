@@ -2,12 +2,10 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "sluice/base/status.h"
 #include "sluice/server/server.h"
-#include "sluice/session/session.h"
+#include "tools/sluice/cluster.h"
 #include "tools/sluice/commands.h"
 
 namespace sluice::tools {
@@ -16,28 +14,9 @@ namespace {
 volatile sig_atomic_t stop_requested = 0;
 void OnSignal(int) { stop_requested = 1; }
 
-int Complain(const absl::Status& status) {
-  std::fprintf(stderr, "sluice: %s\n", std::string(status.message()).c_str());
-  return 1;
-}
-
-// Text as it is given, or what stands in the file it names.
-absl::StatusOr<std::string> ClusterText(const std::string& given) {
-  if (!given.ends_with(".json")) return given;
-  std::ifstream file(given);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return NotFound("cannot read ", given);
-  return text.str();
-}
-
 // As given, or from TF_CONFIG, which also knows the task.
-absl::StatusOr<ClusterSpec> Cluster(ServerOptions* options) {
-  if (!options->cluster.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string text,
-                            ClusterText(options->cluster));
-    return ClusterSpec::Parse(text);
-  }
+absl::StatusOr<ClusterSpec> Cluster(ServeOptions* options) {
+  if (!options->cluster.empty()) return ReadCluster(options->cluster);
   const char* text = std::getenv("TF_CONFIG");
   if (text != nullptr && !options->job.empty()) return ClusterSpec::Parse(text);
   SLUICE_ASSIGN_OR_RETURN(const TaskConfig config,
@@ -47,10 +26,21 @@ absl::StatusOr<ClusterSpec> Cluster(ServerOptions* options) {
   return config.cluster;
 }
 
+absl::StatusOr<ServerOptions> Told(const ServeOptions& options) {
+  ServerOptions told;
+  if (!options.tls.empty()) told.tls = TlsOptions::InDirectory(options.tls);
+  SLUICE_ASSIGN_OR_RETURN(told.limits, Limits::FromEnvironment());
+  for (const std::string& limit : options.limits) {
+    SLUICE_RETURN_IF_ERROR(told.limits->Set(limit));
+  }
+  told.allowed_files = options.allowed_files;
+  return told;
+}
+
 }  // namespace
 
-int Serve(const ServerOptions& given) {
-  ServerOptions options = given;
+int Serve(const ServeOptions& given) {
+  ServeOptions options = given;
   if (options.cluster.empty() && std::getenv("TF_CONFIG") == nullptr) {
     std::fprintf(stderr,
                  "sluice server: no cluster: give --cluster "
@@ -71,7 +61,9 @@ int Serve(const ServerOptions& given) {
                  options.job.c_str(), jobs.c_str());
     return 2;
   }
-  auto server = Server::Create(*cluster, options.job, options.task);
+  const absl::StatusOr<ServerOptions> told = Told(options);
+  if (!told.ok()) return Complain(told.status());
+  auto server = Server::Create(*cluster, options.job, options.task, *told);
   if (!server.ok()) return Complain(server.status());
   struct sigaction action = {};
   action.sa_handler = OnSignal;
@@ -82,24 +74,6 @@ int Serve(const ServerOptions& given) {
   }
   const absl::Status stopped = (*server)->Stop();
   return stopped.ok() ? 0 : Complain(stopped);
-}
-
-int ListDevices(const std::string& target) {
-  Graph graph;
-  SessionConfig config;
-  config.target = target;
-  // Somebody looks at the screen: do not wait for ten minutes.
-  config.options.task_deadline = std::chrono::seconds(10);
-  auto session = Session::Create(config, graph);
-  if (!session.ok()) return Complain(session.status());
-  auto devices = (*session)->ListDevices();
-  if (!devices.ok()) return Complain(devices.status());
-  for (const DeviceInfo& device : *devices) {
-    std::printf("%s  %s  %.1f GB  incarnation %llu\n", device.text.c_str(),
-                device.name.type->c_str(), device.memory_limit / 1e9,
-                static_cast<unsigned long long>(device.incarnation));
-  }
-  return 0;
 }
 
 }  // namespace sluice::tools
