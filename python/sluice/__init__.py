@@ -67,7 +67,7 @@ _export(_array_ops, """
     parallel_stack placeholder placeholder_with_default rank reshape reverse
     select setdiff1d shape shape_n size slice sparse_placeholder split
     squeeze stack stop_gradient strided_slice tile transpose unique unpack
-    unstack where zeros zeros_like""")
+    unstack where where_v2 zeros zeros_like""")
 _export(_math_ops, """
     abs accumulate_n add add_n arg_max arg_min argmax argmin batch_matmul cast
     ceil cos count_nonzero cumsum div divide equal erf exp expm1

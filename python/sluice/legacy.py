@@ -6,7 +6,7 @@ newer function; each new function here still takes the new order.
 
 import numbers
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.framework import ops
 from sluice.framework.op_builder import apply_op

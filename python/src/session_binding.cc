@@ -23,6 +23,16 @@ bool CtrlC() {
   return PyErr_CheckSignals() != 0;
 }
 
+SessionConfig ConfigFor(const std::string& target, pb::ConfigProto* proto) {
+  SessionConfig config;
+  config.target = target;
+  config.options = SessionOptionsFromConfig(*proto, target);
+  config.tls = TlsFromConfig(*proto);
+  RemoveTls(proto);
+  config.config_proto = proto->SerializeAsString();
+  return config;
+}
+
 }  // namespace
 
 std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
@@ -31,10 +41,8 @@ std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
   if (!proto.ParseFromString(config)) {
     throw StatusException(InvalidArgument("These bytes are no ConfigProto"));
   }
-  SessionConfig session;
-  session.target = target;
-  session.options = SessionOptionsFromConfig(proto);
-  session.config_proto = config;
+  if (!target.empty()) Check(CheckRemoteConfig(proto));
+  SessionConfig session = ConfigFor(target, &proto);
   session.interrupted = CtrlC;
   return Check(Session::Create(std::move(session), graph.graph));
 }
@@ -106,12 +114,19 @@ py::list RunPartially(Session& session, const std::string& name,
 
 void BindSession(py::module_& m) {
   py::class_<StepSignature>(m, "StepSignature")
-      .def(py::init([](std::vector<std::string> feeds,
-                       std::vector<std::string> fetches,
-                       std::vector<std::string> targets) {
-        return StepSignature{std::move(feeds), std::move(fetches),
-                             std::move(targets)};
-      }));
+      .def(
+          py::init(
+              [](std::vector<std::string> feeds,
+                 std::vector<std::string> fetches,
+                 std::vector<std::string> targets,
+                 std::vector<std::pair<std::string, std::string>> connections) {
+                return StepSignature{std::move(feeds), std::move(fetches),
+                                     std::move(targets),
+                                     std::move(connections)};
+              }),
+          py::arg("feeds"), py::arg("fetches"), py::arg("targets"),
+          py::arg("connections") =
+              std::vector<std::pair<std::string, std::string>>());
   py::class_<Session>(m, "Session")
       .def("close",
            [](Session& s) {
@@ -151,8 +166,7 @@ void BindSession(py::module_& m) {
     absl::Status status;
     {
       py::gil_scoped_release release;
-      status =
-          Session::Reset(target, containers, SessionOptionsFromConfig(proto));
+      status = Session::Reset(ConfigFor(target, &proto), containers);
     }
     Check(status);
   });

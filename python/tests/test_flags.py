@@ -100,10 +100,23 @@ def test_a_flag_defined_after_the_first_read_has_its_value(
     assert values.late == 5
 
 
-def test_a_flag_defined_by_another_module_is_a_duplicate(values):
-    with pytest.raises(flags.DuplicateFlagError):
+@pytest.mark.parametrize("module", ["other", "__main__", __name__])
+def test_a_flag_defined_twice_is_an_error_that_says_where(values, module):
+    with pytest.raises(flags.DuplicateFlagError) as error:
         flags.DEFINE(flags.ArgumentParser(), "name", "y", "Again",
-                     flag_values=values, module_name="other")
+                     flag_values=values, module_name=module)
+    where = sys.argv[0] if module == "__main__" else module
+    assert str(error.value) == (
+        "The flag 'name' is defined twice. First from %s, Second from %s.  "
+        "Description from first occurrence: A name" % (__name__, where))
+    assert values["name"].default == "x"
+
+
+def test_a_flag_may_replace_another_if_either_allows_it(values):
+    flags.DEFINE_string("name", "y", "Mine", flag_values=values,
+                        allow_override=True)
+    flags.DEFINE_string("name", "z", "Yours", flag_values=values)
+    assert values["name"].default == "z"
 
 
 def test_a_required_flag_must_have_a_value(values):

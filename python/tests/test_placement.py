@@ -85,7 +85,7 @@ def test_all_but_two_recorded_programs_are_run():
     assert len([r for r in RECORDS if not supported(r)]) == 2
 
 
-@pytest.mark.parametrize("record", filter(supported, RECORDS), ids=name)
+@pytest.mark.parametrize("record", list(filter(supported, RECORDS)), ids=name)
 def test_ops_go_where_tensorflow_puts_them(servers, record):
     started, spec = servers
     graph = build(record["program"], spec)

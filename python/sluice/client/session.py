@@ -4,7 +4,7 @@ import collections
 import collections.abc
 import threading
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice import _sluice
 from sluice.client import interrupts
@@ -378,6 +378,40 @@ class BaseSession(object):
                 raise TypeError("Expected %d arguments, got %d" %
                                 (len(feed_list), len(args)))
             return self.run(fetches, feeds, **kwargs)
+
+        return call
+
+    def _make_callable_from_options(self, callable_options):
+        """A callable of a CallableOptions, as TensorFlow 1.15 has it: feeds by
+        position, a list of fetches as the result."""
+        self._check_open()
+        feeds = [self._graph.as_graph_element(
+            name, allow_tensor=True, allow_operation=False)
+            for name in callable_options.feed]
+        signature = _sluice.StepSignature(
+            list(callable_options.feed), list(callable_options.fetch),
+            list(callable_options.target),
+            [(c.from_tensor, c.to_tensor)
+             for c in callable_options.tensor_connection])
+        try:
+            step = _sluice.session_prepare(self._core, signature)
+        except errors.OpError as e:
+            raise errors.locate(e, self._graph) from None
+        options = callable_options.run_options
+
+        def call(*args, **kwargs):
+            self._check_open()
+            if len(args) != len(feeds):
+                raise TypeError("Expected %d arguments, got %d" %
+                                (len(feeds), len(args)))
+            run_metadata = kwargs.get("run_metadata")
+            values, metadata = self._run_step(
+                step, [_feed_array(t, v) for t, v in zip(feeds, args)],
+                [t.dtype for t in feeds], len(callable_options.fetch),
+                options, run_metadata)
+            if run_metadata is not None and metadata is not None:
+                run_metadata.ParseFromString(metadata)
+            return values
 
         return call
 

@@ -5,7 +5,7 @@ import gzip
 import os
 import struct
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.framework import dtypes
 

@@ -1,6 +1,6 @@
 """Constants, and what is known of a tensor before a run."""
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice import _sluice
 from sluice.framework import dtypes

@@ -1,6 +1,6 @@
 """Types of tensors."""
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 _NAMES = {
     1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8",
@@ -9,25 +9,27 @@ _NAMES = {
     17: "uint16", 18: "complex128", 19: "float16", 20: "resource",
     21: "variant", 22: "uint32", 23: "uint64",
 }
+# The names NumPy has for them where they differ, or for the nearest it has.
 _NUMPY = {
-    1: np.float32, 2: np.float64, 3: np.int32, 4: np.uint8, 5: np.int16,
-    6: np.int8, 7: np.object_, 8: np.complex64, 9: np.int64, 10: np.bool_,
-    11: np.int8, 12: np.uint8, 13: np.int32, 14: np.uint16, 15: np.int16,
-    16: np.uint16, 17: np.uint16, 18: np.complex128, 19: np.float16,
-    20: np.object_, 21: np.object_, 22: np.uint32, 23: np.uint64,
+    7: "object_", 10: "bool_", 11: "int8", 12: "uint8", 13: "int32",
+    14: "uint16", 15: "int16", 16: "uint16", 20: "object_", 21: "object_",
 }
 
 
 class DType(object):
     """The type of a tensor's elements. There is one object per type."""
 
-    __slots__ = ("_type", "_name", "_numpy")
+    __slots__ = ("_type", "_name")
 
     def __init__(self, type_enum):
         self._type = type_enum
         base = type_enum - 100 if type_enum > 100 else type_enum
         self._name = _NAMES[base] + ("_ref" if type_enum > 100 else "")
-        self._numpy = _NUMPY[base]
+
+    @property
+    def _numpy(self):
+        base = self.base_dtype
+        return getattr(np, _NUMPY.get(base._type, base._name))
 
     @property
     def _is_ref_dtype(self):
@@ -178,16 +180,6 @@ float32_ref = _ALL[101]
 _BY_NAME = {t.name: t for t in _ALL.values()}
 _BY_NAME.update({"float": float32, "double": float64, "half": float16,
                  "float_ref": _ALL[101]})
-_BY_NUMPY = {
-    np.dtype(np.float32): float32, np.dtype(np.float64): float64,
-    np.dtype(np.float16): float16, np.dtype(np.int8): int8,
-    np.dtype(np.int16): int16, np.dtype(np.int32): int32,
-    np.dtype(np.int64): int64, np.dtype(np.uint8): uint8,
-    np.dtype(np.uint16): uint16, np.dtype(np.uint32): uint32,
-    np.dtype(np.uint64): uint64, np.dtype(np.bool_): bool_,
-    np.dtype(np.complex64): complex64, np.dtype(np.complex128): complex128,
-    np.dtype(np.object_): string,
-}
 _BY_PYTHON = {float: float32, bool: bool_, int: int64, str: string,
               bytes: string}
 
@@ -217,7 +209,7 @@ def as_dtype(value):
                         (value,)) from None
     if array_type.kind in "SUO":
         return string
-    found = _BY_NUMPY.get(array_type)
+    found = _BY_NAME.get(array_type.name)
     if found is None:
         raise TypeError("Cannot convert value %r to a TensorFlow DType." %
                         (value,))

@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice import _sluice
 from sluice.framework import device as device_lib

@@ -1,6 +1,6 @@
 """Functions on the shape and layout of tensors."""
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.framework import constant_op
 from sluice.framework import dtypes
@@ -414,6 +414,15 @@ def where(condition, x=None, y=None, name=None):
 
 
 select = where
+
+
+def where_v2(condition, x=None, y=None, name=None):
+    """As `where`, but condition, x and y are broadcast."""
+    if x is None and y is None:
+        return where(condition, name=name)
+    if x is None or y is None:
+        raise ValueError("x and y must both be non-None or both be None.")
+    return apply_op("SelectV2", name, condition=condition, t=x, e=y)
 
 
 def boolean_mask(tensor, mask, name="boolean_mask", axis=None):

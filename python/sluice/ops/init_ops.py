@@ -2,7 +2,7 @@
 
 import math
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.framework import constant_op
 from sluice.framework import dtypes

@@ -1,6 +1,6 @@
 """Arithmetic, comparisons, reductions; and the operators of tensors."""
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.framework import constant_op
 from sluice.framework import dtypes

@@ -2,7 +2,7 @@
 
 import numbers
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 
 def as_bytes(bytes_or_text, encoding="utf-8"):
@@ -39,6 +39,13 @@ def path_to_str(path):
 
 
 bytes_or_text_types = (bytes, str)
-complex_types = (numbers.Complex, np.number)
-integral_types = (numbers.Integral, np.integer)
-real_types = (numbers.Real, np.integer, np.floating)
+
+
+def __getattr__(name):  # Those that need NumPy, when they are asked for.
+    if name == "complex_types":
+        return numbers.Complex, np.number
+    if name == "integral_types":
+        return numbers.Integral, np.integer
+    if name == "real_types":
+        return numbers.Real, np.integer, np.floating
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -1,5 +1,7 @@
 """Kinds of flags: how the text of one becomes a value."""
 
+import sys
+
 __all__ = [
     "ArgumentParser", "BooleanParser", "CantOpenFlagFileError",
     "DuplicateFlagError", "EnumClassParser", "EnumParser", "Error", "Flag",
@@ -21,9 +23,11 @@ class DuplicateFlagError(Error):
 
     @classmethod
     def of(cls, name, first, second):
+        modules = [sys.argv[0] if flag.module == "__main__" else flag.module
+                   for flag in (first, second)]
         return cls("The flag '%s' is defined twice. First from %s, Second "
                    "from %s.  Description from first occurrence: %s" %
-                   (name, first.module, second.module, first.help))
+                   (name, modules[0], modules[1], first.help))
 
 
 class IllegalFlagValueError(Error):

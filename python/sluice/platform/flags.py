@@ -35,9 +35,8 @@ class FlagValues(object):
             raise Error("Flag name must be a string")
         for key in filter(None, (name, flag.short_name)):
             other = flags.get(key)
-            # A module may be run again (as __main__, or reloaded).
             if other is not None and other is not flag and \
-                    other.module != flag.module and not flag.allow_override:
+                    not flag.allow_override and not other.allow_override:
                 raise DuplicateFlagError.of(key, other, flag)
             flags[key] = flag
         if self.__dict__["__implicit"]:

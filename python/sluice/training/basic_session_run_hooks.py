@@ -3,7 +3,7 @@
 import os
 import time
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.framework import errors
 from sluice.framework import meta_graph

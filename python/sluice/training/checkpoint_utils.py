@@ -1,6 +1,6 @@
 """Reading checkpoints without a graph."""
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice import _sluice
 from sluice.framework import dtypes

@@ -2,7 +2,7 @@
 
 import hashlib
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.framework import device as pydev
 from sluice.framework import tensor_shape

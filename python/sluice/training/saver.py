@@ -4,7 +4,7 @@ import os
 import time
 import uuid
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.client import session
 from sluice.framework import errors

@@ -2,7 +2,7 @@
 
 import time
 
-import numpy as np
+from sluice.platform.lazy_numpy import np
 
 from sluice.client import session
 from sluice.framework import errors
