@@ -83,12 +83,18 @@ class Process(object):
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
+    def close_input(self):
+        self._process.stdin.close()
+
     def signal(self, number):
         self._process.send_signal(number)
 
     def signal_group(self, number):
         """What Ctrl-C does: everyone on the terminal gets it."""
         os.killpg(self._process.pid, number)
+
+    def exited(self):
+        return self._process.poll() is not None
 
     def kill(self):
         """kill -9, and waits until the process is gone."""
@@ -120,14 +126,16 @@ class Processes(object):
         return process
 
     def sluice(self, *args, **options):
-        return self.start((SLUICE,) + args, **options)
+        """Runs the command; behind the words of `within`, if given."""
+        within = tuple(options.pop("within", ()))
+        return self.start(within + (SLUICE,) + args, **options)
 
-    def server(self, cluster, job, task=0):
+    def server(self, cluster, job, task=0, **options):
         """`sluice server`, when it serves."""
         text = ";".join("%s=%s" % (name, ",".join(tasks))
                         for name, tasks in sorted(cluster.items()))
         process = self.sluice("server", "--cluster", text, "--job", job,
-                              "--task", task)
+                              "--task", task, **options)
         process.expect("Started server")
         return process
 

@@ -103,8 +103,8 @@ WAITS = """
     element = queue.dequeue()
     with tf.Session(sys.argv[1] if len(sys.argv) > 1 else "") as session:
         session.run(queue.size())
-        print("waiting")
         try:
+            print("waiting")
             session.run(element)
         except KeyboardInterrupt:
             print("step interrupted")

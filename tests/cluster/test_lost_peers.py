@@ -1,11 +1,15 @@
 """What a client sees when a server of its cluster dies, stops or restarts."""
 
+import os
 import re
+import shutil
 import signal
+import subprocess
+import time
 
 import pytest
 
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 
 # Does what its input tells, one word a line, so that the test decides when.
 CLIENT = """
@@ -44,19 +48,22 @@ CLIENT = """
 class Cluster(object):
     """A ps, a worker, and a client of the worker's master."""
 
-    def __init__(self, processes, addresses):
-        ps, worker = addresses(2)
+    def __init__(self, processes, ps, worker, within=None):
+        """`within` maps jobs and "client" to words in front of commands."""
         self._processes = processes
+        self._within = within or {}
         self._spec = {"ps": [ps], "worker": [worker]}
         self.ps = self.start("ps")
         self.worker = self.start("worker")
-        self._client = processes.python(CLIENT, "grpc://" + worker)
+        self._client = processes.python(CLIENT, "grpc://" + worker,
+                                        within=self._within.get("client", ()))
         self._done = 0
         for word in ["open", "init", "add", "double"]:
             assert self.do(word).startswith("did "), self._client.output
 
     def start(self, job):
-        return self._processes.server(self._spec, job)
+        return self._processes.server(self._spec, job,
+                                      within=self._within.get(job, ()))
 
     def begin(self, word):
         """Tells the client to do something, without waiting for the end."""
@@ -67,17 +74,27 @@ class Cluster(object):
     def expect(self, text):
         return self._client.expect(text)
 
+    def _ends(self):
+        return [line for line in self._client.output.splitlines()
+                if re.match("(did|failed) ", line)]
+
+    def ends_before(self, text):
+        """Waits for the end of what was begun or a line with `text`, and
+        returns which came first."""
+        wait_until(lambda: len(self._ends()) > self._done or
+                   self._client.lines(text), "the client goes on")
+        return not self._client.lines(text)
+    def end_of_input(self):
+        """Lets the client come to its end; returns its exit status."""
+        self._client.close_input()
+        return self._client.wait()
+
     def end(self):
         """How what was begun ended: "did WORD …" or "failed WORD …"."""
-        pattern = re.compile("^(did|failed) ")
-
-        def ends():
-            return [line for line in self._client.output.splitlines()
-                    if pattern.match(line)]
-        wait_until(lambda: len(ends()) > self._done,
+        wait_until(lambda: len(self._ends()) > self._done,
                    "the client ends what it does")
         self._done += 1
-        return ends()[self._done - 1]
+        return self._ends()[self._done - 1]
 
     def do(self, word):
         self._client.say(word)
@@ -86,7 +103,7 @@ class Cluster(object):
 
 @pytest.fixture
 def cluster(processes, addresses):
-    return Cluster(processes, addresses)
+    return Cluster(processes, *addresses(2))
 
 
 PS = "/job:ps/replica:0/task:0"
@@ -105,13 +122,21 @@ def test_a_killed_peer_ends_the_step_at_once(cluster):
     assert cluster.do("close").startswith("did close")
 
 
+def once_connected(cluster):
+    """How a step ends when the master has its connection to the ps again, which
+    it tries every second at least."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        line = cluster.do("double")
+        if "UnavailableError" not in line or time.monotonic() > deadline:
+            return line
+        time.sleep(0.1)
+
+
 def test_a_restarted_peer_aborts_the_old_session(cluster):
     cluster.ps.kill()
     cluster.start("ps")
-    line = cluster.do("double")
-    # The master may not have noticed yet that its connection is dead.
-    if "UnavailableError" in line:
-        line = cluster.do("double")
+    line = once_connected(cluster)
     assert "AbortedError" in line
     assert "just restarted" in line or "was probably restarted" in line
     assert PS in line
@@ -128,6 +153,11 @@ def test_a_restarted_peer_aborts_the_old_session(cluster):
 def test_a_restarted_master_aborts_the_old_session(cluster):
     cluster.worker.kill()
     cluster.begin("double")
+    # One that was sent before the loss was noticed fails at once; the next one
+    # waits for the master to come back.
+    if cluster.ends_before("Waiting for the master at "):
+        assert "UnavailableError" in cluster.end()
+        cluster.begin("double")
     cluster.expect("Waiting for the master at ")
     cluster.start("worker")
     line = cluster.end()
@@ -137,9 +167,14 @@ def test_a_restarted_master_aborts_the_old_session(cluster):
     assert cluster.do("double") == "did double 2.0"
 
 
-def test_a_master_that_stays_away_is_an_error_after_a_while(cluster):
+def test_a_master_that_stays_away_is_an_error(cluster):
+    """At once for a step that was under way, after a while for others."""
+    cluster.begin("dequeue")
     cluster.worker.kill()
-    line = cluster.do("double")
+    assert "UnavailableError: The master at " in cluster.end()
+    cluster.begin("double")
+    cluster.expect("Waiting for the master at ")
+    line = cluster.end()
     assert "UnavailableError: The master at " in line
     assert "refused" in line
     assert cluster.do("close").startswith("did close")
@@ -151,6 +186,19 @@ def test_close_does_not_wait_for_a_stopped_peer(cluster):
     cluster.ps.signal(signal.SIGCONT)
 
 
+def test_close_and_the_end_do_not_wait_for_a_stopped_master(cluster):
+    cluster.worker.signal(signal.SIGSTOP)
+    assert cluster.do("close").startswith("did close")
+    cluster.expect("Closing session ")
+    assert cluster.end_of_input() == 0
+    cluster.worker.signal(signal.SIGCONT)
+
+
+def test_the_end_of_a_program_does_not_wait_for_a_dead_master(cluster):
+    cluster.worker.kill()
+    assert cluster.end_of_input() == 0
+
+
 def test_a_silent_peer_ends_the_step_after_a_while(cluster):
     cluster.begin("dequeue")
     cluster.ps.signal(signal.SIGSTOP)
@@ -159,7 +207,72 @@ def test_a_silent_peer_ends_the_step_after_a_while(cluster):
     assert PS in line
     # It lost nothing, so the session goes on when it wakes up.
     cluster.ps.signal(signal.SIGCONT)
-    line = cluster.do("double")
-    if "UnavailableError" in line:
-        line = cluster.do("double")
-    assert line == "did double 2.0"
+    assert once_connected(cluster) == "did double 2.0"
+
+
+class Network(object):
+    """Two network namespaces with a link between them."""
+
+    def __init__(self):
+        self._names = ["sluice-%d-%s" % (os.getpid(), end) for end in "ab"]
+        self.addresses = ["10.213.%d.%d" % (os.getpid() % 250, i)
+                          for i in (1, 2)]
+        for name in self._names:
+            self._ip("netns", "add", name)
+        a, b = self._names
+        self._ip("-n", a, "link", "add", "left", "type", "veth", "peer",
+                 "name", "right", "netns", b)
+        for name, link, address in zip(self._names, ("left", "right"),
+                                       self.addresses):
+            self._ip("-n", name, "addr", "add", address + "/24", "dev", link)
+            self._ip("-n", name, "link", "set", link, "up")
+            self._ip("-n", name, "link", "set", "lo", "up")
+
+    @staticmethod
+    def _ip(*args):
+        subprocess.run(("ip",) + args, check=True, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT)
+
+    def within(self, end):
+        """What runs a command at this end (0 or 1)."""
+        return ("ip", "netns", "exec", self._names[end])
+
+    def set_link(self, state):
+        self._ip("-n", self._names[1], "link", "set", "right", state)
+
+    def remove(self):
+        for name in self._names:
+            subprocess.run(["ip", "netns", "del", name],
+                           stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def network():
+    if shutil.which("ip") is None:
+        pytest.skip("there is no `ip` to make network namespaces with")
+    made = Network.__new__(Network)
+    try:
+        made.__init__()
+    except subprocess.CalledProcessError as e:
+        made.remove()
+        pytest.skip("network namespaces are not permitted: %s" % e.output)
+    yield made
+    made.remove()
+
+
+def test_a_cut_link_ends_the_step_after_a_while(processes, network):
+    here, there = network.addresses
+    cluster = Cluster(processes, there + ":2222", here + ":2222",
+                      {"ps": network.within(1), "worker": network.within(0),
+                       "client": network.within(0)})
+    cluster.begin("dequeue")
+    network.set_link("down")
+    line = cluster.end()
+    assert "UnavailableError" in line
+    assert PS in line
+    # So it is while the link is away; nobody waits for it to close a session.
+    assert "UnavailableError" in cluster.do("double")
+    network.set_link("up")
+    assert once_connected(cluster) == "did double 2.0"
+    network.set_link("down")
+    assert cluster.do("close").startswith("did close")

@@ -1,5 +1,5 @@
-"""Usage: sessions.py TARGET. Drives a cluster of one ps and one worker through
-the session at TARGET, the worker's."""
+"""Usage: sessions.py TARGET PS. Drives a cluster of one ps, at the address PS,
+and one worker through the session at TARGET, the worker's."""
 
 import json
 import os
@@ -316,12 +316,85 @@ def device_filters(target):
     raises(tf.errors.InvalidArgumentError, lambda: session.run(x))
 
 
+def cluster_of_the_session(target):
+  """Tasks under the names that the client gives them, with their own state."""
+  with tf.device(PS):
+    v = tf.Variable(1., name='renamed_v', use_resource=False)
+  with tf.Session(target) as plain:
+    plain.run(v.initializer)
+  cluster = tf.train.ClusterSpec({'store': [sys.argv[2]],
+                                  'chief': [target[len('grpc://'):]]})
+  config = tf.ConfigProto(cluster_def=cluster.as_cluster_def())
+  with tf.Graph().as_default():
+    with tf.device('/job:store/task:0'):
+      v = tf.Variable(2., name='renamed_v', use_resource=False)
+    with tf.device('/job:chief/task:0'):
+      y = v * 3.
+    with tf.Session(target, config=config) as session:
+      names = [d.name for d in session.list_devices() if d.device_type == 'CPU']
+      equal(sorted(names), ['/job:chief/replica:0/task:0/device:CPU:0',
+                            '/job:store/replica:0/task:0/device:CPU:0'])
+      raises(tf.errors.FailedPreconditionError, lambda: session.run(y))
+      session.run(v.initializer)
+      assert session.run(y) == 6
+  config.cluster_def.CopyFrom(
+      tf.train.ClusterSpec({'x': ['elsewhere:1']}).as_cluster_def())
+  with tf.Graph().as_default(), tf.Session(target, config=config) as session:
+    error = raises(tf.errors.InvalidArgumentError,
+                   lambda: session.run(tf.constant(1)))
+    assert 'is not included in the provided cluster_def' in error.message
+
+
+def narrow_transfers(target):
+  """Floats cross from task to task without their lower half."""
+  x = tf.placeholder(tf.float32, [2])
+  with tf.device(PS):
+    sent = x * 1.
+  with tf.device(WORKER):
+    y = sent * 1.
+  config = tf.ConfigProto()
+  config.graph_options.enable_bfloat16_sendrecv = True
+  value = np.array([1.01, -3.3], np.float32)
+  with tf.Session(target, config=config) as session:
+    equal(session.run(y, {x: value}),
+          (value.view(np.uint32) & 0xffff0000).view(np.float32))
+
+
 def soft_placement(target):
   with tf.device('/job:worker/task:0/gpu:3'):
     x = tf.constant(1.) + 1
   config = tf.ConfigProto(allow_soft_placement=True)
   with tf.Session(target, config=config) as session:
     assert session.run(x) == 2
+
+
+def broadcast_select(target):
+  with tf.device(PS):
+    x = tf.placeholder(tf.float32, [2, 1])
+    y = tf.where_v2(x > 1.5, x, tf.constant([7., 8.]))
+    slope = tf.gradients(y, x)[0]
+  with tf.Session(target) as session:
+    got, grad = session.run([y, slope], {x: [[1.], [2.]]})
+  equal(got, [[7, 8], [2, 2]])
+  equal(grad, [[0], [2]])
+
+
+def connected_callables(target):
+  from tensorflow.core.protobuf import config_pb2
+  a = tf.placeholder(tf.float32, [], name='connect_a')
+  with tf.device(PS):
+    b = tf.add(a, 1., name='connect_b')
+  c = tf.placeholder(tf.float32, [], name='connect_c')
+  with tf.device(WORKER):
+    tf.multiply(c, 2., name='connect_d')
+  options = config_pb2.CallableOptions(feed=['connect_a:0'],
+                                       fetch=['connect_d:0'])
+  options.tensor_connection.add(from_tensor=b.name, to_tensor=c.name)
+  with tf.Session(target) as session:
+    call = session._make_callable_from_options(options)
+    equal(call(np.float32(1)), [4])
+    equal(call(np.float32(2)), [6])
+    del call
 
 
 def callables(target):
@@ -540,7 +613,8 @@ CHECKS = [
     variables_shared_by_two_clients, isolated_session, training_loop,
     embedding_training, queues, errors_have_their_class_and_node,
     placement_errors, timeout, close_ends_what_runs, reset_clears_variables,
-    list_devices, device_filters, soft_placement, callables, partial_runs,
+    list_devices, device_filters, cluster_of_the_session,
+    narrow_transfers, soft_placement, broadcast_select, connected_callables, callables, partial_runs,
     run_metadata, timeline, cond_across_tasks, loop_on_one_task,
     loop_across_tasks, nested_loops_across_tasks, loop_gradient,
     monitored_training, sync_replicas, saver, sharing_of_queues_by_threads]

@@ -1,0 +1,121 @@
+"""Starting and stopping leaves nothing behind."""
+
+import os
+
+CYCLES = 200
+# What allocators and logs may keep; a leaked server is more than 1 MB, so
+# that CYCLES of them would be far above.
+MOST_GROWTH_KB = 40 * 1024
+
+USE = """
+    import os
+
+    def threads():
+        return len(os.listdir("/proc/self/task"))
+
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    def memory():
+        with open("/proc/self/status") as status:
+            return int(next(line for line in status
+                            if line.startswith("VmRSS")).split()[1])
+
+    def use():
+        return threads(), descriptors(), memory()
+    """
+
+
+def numbers(line):
+    return [int(n) for n in line.split()[1:]]
+
+
+def test_servers_that_were_stopped_leave_nothing(processes, addresses):
+    client = processes.python(USE + """
+    import gc
+    import sys
+    import tensorflow as tf
+
+    def cycle():
+        server = tf.train.Server.create_local_server()
+        peer = tf.train.Server({"a": [server.target[7:]], "b": ["localhost:0"]},
+                               "b", 0)
+        # By direct calls, and through the network.
+        config = tf.ConfigProto()
+        for config.rpc_options.use_rpc_for_inprocess_master in (False, True):
+            target = server.target.replace("localhost", "127.0.0.1")
+            with tf.Graph().as_default(), \
+                    tf.Session(target, config=config) as session:
+                v = tf.Variable(tf.zeros([1000]))
+                session.run(v.initializer)
+                session.run(v)
+        peer.stop()
+        server.stop()
+
+    for i in range(20):
+        cycle()
+    gc.collect()
+    print("before", *use())
+    for i in range(int(sys.argv[1])):
+        cycle()
+    gc.collect()
+    print("after", *use())
+    """, CYCLES)
+    before = numbers(client.expect("before ", 300))
+    after = numbers(client.expect("after ", 600))
+    assert client.wait() == 0
+    assert after[0] <= before[0] + 2, "threads"
+    assert after[1] <= before[1] + 2, "descriptors"
+    assert after[2] - before[2] <= MOST_GROWTH_KB, "memory"
+
+
+def of(process):
+    """Threads, descriptors and memory (KB) of a process."""
+    folder = "/proc/%d/" % process.pid
+    with open(folder + "status") as status:
+        memory = next(int(line.split()[1]) for line in status
+                      if line.startswith("VmRSS"))
+    return (len(os.listdir(folder + "task")), len(os.listdir(folder + "fd")),
+            memory)
+
+
+def test_sessions_that_were_closed_leave_nothing(processes, addresses):
+    ps, worker = addresses(2)
+    spec = {"ps": [ps], "worker": [worker]}
+    servers = [processes.server(spec, job) for job in ("ps", "worker")]
+    client = processes.python(USE + """
+    import sys
+    import tensorflow as tf
+
+    def cycle(i):
+        config = tf.ConfigProto(isolate_session_state=True)
+        with tf.Graph().as_default(), \\
+                tf.Session("grpc://" + sys.argv[1], config=config) as session:
+            with tf.device("/job:ps/task:0"):
+                v = tf.Variable(tf.zeros([50000]))
+            with tf.device("/job:worker/task:0"):
+                total = tf.reduce_sum(v)
+            session.run(v.initializer)
+            session.run(total)
+
+    for i in range(20):
+        cycle(i)
+    print("before", *use())
+    sys.stdin.readline()
+    for i in range(int(sys.argv[2])):
+        cycle(i)
+    print("after", *use())
+    sys.stdin.readline()
+    """, worker, CYCLES)
+    before = numbers(client.expect("before ", 300))
+    servers_before = [of(server) for server in servers]
+    client.say("go on")
+    after = numbers(client.expect("after ", 600))
+    servers_after = [of(server) for server in servers]
+    client.say("go on")
+    assert client.wait() == 0
+    for a, b in zip([before] + servers_before, [after] + servers_after):
+        # A pool may grow by as many threads as waited at once.
+        assert b[0] <= a[0] + 4, "threads"
+        assert b[1] <= a[1] + 4, "descriptors"
+        assert b[2] - a[2] <= MOST_GROWTH_KB, "memory"

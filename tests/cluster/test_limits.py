@@ -1,0 +1,161 @@
+"""What a server does not let its clients do."""
+
+import os
+
+import pytest
+
+CLIENT = """
+    import sys
+    import numpy as np
+    import tensorflow as tf
+    def attempt(what, function):
+        try:
+            print(what, "gave", function())
+        except tf.errors.OpError as e:
+            print(what, "raised", type(e).__name__ + ":",
+                  e.message.replace("\\n", " "))
+    x = tf.placeholder(tf.float32)
+    y = tf.reduce_sum(x)
+    session = tf.Session("grpc://" + sys.argv[1])
+    """
+
+
+def server(processes, address, *options, **more):
+    process = processes.sluice("server", "--cluster", "a=" + address, *options,
+                               **more)
+    process.expect("Started server")
+    return process
+
+
+def attempts(processes, address, text):
+    client = processes.python(CLIENT + text, address)
+    assert client.wait() == 0, client.output
+    return client
+
+
+def test_a_huge_message_is_refused(processes, addresses):
+    address, = addresses(1)
+    server(processes, address, "--limit", "message_bytes=1M")
+    client = attempts(processes, address, """
+    attempt("small", lambda: session.run(y, {x: np.ones(100)}))
+    attempt("huge", lambda: session.run(y, {x: np.ones(1 << 20)}))
+    attempt("again", lambda: session.run(y, {x: np.ones(100)}))
+    """)
+    client.expect("small gave 100")
+    line = client.expect("huge raised ResourceExhaustedError")
+    assert "limit message_bytes=1048576" in line
+    assert "--limit message_bytes=N" in line
+    client.expect("again gave 100")
+
+
+def test_one_session_too_many_is_refused(processes, addresses):
+    address, = addresses(1)
+    server(processes, address,
+           env=dict(os.environ, SLUICE_LIMITS="sessions=2"))
+    client = attempts(processes, address, """
+    second, third = [tf.Session("grpc://" + sys.argv[1]) for _ in range(2)]
+    attempt("first", lambda: session.run(y, {x: [1]}))
+    attempt("second", lambda: second.run(y, {x: [2]}))
+    attempt("third", lambda: third.run(y, {x: [3]}))
+    session.close()
+    attempt("later", lambda: third.run(y, {x: [3]}))
+    """)
+    client.expect("first gave 1")
+    client.expect("second gave 2")
+    assert "limit sessions=2" in client.expect(
+        "third raised ResourceExhaustedError")
+    client.expect("later gave 3")
+
+
+def test_a_large_graph_is_refused(processes, addresses):
+    address, = addresses(1)
+    server(processes, address, "--limit", "graph_nodes=50", "--limit",
+           "graph_bytes=100K")
+    client = attempts(processes, address, """
+    attempt("small", lambda: session.run(y, {x: [1]}))
+    with tf.Graph().as_default():
+        many = [tf.constant(i) for i in range(60)]
+        other = tf.Session("grpc://" + sys.argv[1])
+        attempt("nodes", lambda: other.run(many[0]))
+    with tf.Graph().as_default():
+        big = tf.constant(np.ones(100000))
+        other = tf.Session("grpc://" + sys.argv[1])
+        attempt("bytes", lambda: other.run(big))
+    """)
+    client.expect("small gave 1")
+    assert "limit graph_nodes=50" in client.expect(
+        "nodes raised ResourceExhaustedError")
+    assert "limit graph_bytes=102400" in client.expect(
+        "bytes raised ResourceExhaustedError")
+
+
+@pytest.mark.parametrize("limit, text", [
+    ("seasons=3", "There is no limit 'seasons'"),
+    ("sessions=many", "not 'many'"),
+    ("sessions", "is a number from 1"),
+])
+def test_a_wrong_limit_is_told(processes, limit, text):
+    process = processes.sluice("server", "--cluster", "a=localhost:0",
+                               "--limit", limit)
+    assert process.wait() == 1
+    assert text in process.output
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_files_outside_of_the_jail_are_denied(processes, addresses, tmp_path,
+                                              how):
+    address, = addresses(1)
+    allowed, secret = tmp_path / "allowed", tmp_path / "secret"
+    allowed.mkdir()
+    secret.mkdir()
+    (secret / "key").write_text("secret")
+    (allowed / "data").write_text("data")
+    (allowed / "link").symlink_to(secret)
+    (allowed / "new").symlink_to(secret / "new")
+    if how == "option":
+        server(processes, address, "--allow-files", allowed)
+    else:
+        server(processes, address,
+               env=dict(os.environ, SLUICE_ALLOW_FILES=str(allowed)))
+    client = attempts(processes, address, """
+    allowed, secret = %r, %r
+    attempt("data", lambda: session.run(
+        tf.raw_ops.ReadFile(filename=allowed + "/data")))
+    for i, name in enumerate([secret + "/key", allowed + "/../secret/key",
+                              allowed + "/link/key", "/etc/passwd"]):
+        attempt("read %%d" %% i, lambda: session.run(
+            tf.raw_ops.ReadFile(filename=name)))
+    for i, name in enumerate([secret + "/new", allowed + "/link/new",
+                              allowed + "/new"]):
+        attempt("write %%d" %% i, lambda: session.run(
+            tf.raw_ops.WriteFile(filename=name, contents="x")))
+    attempt("match", lambda: session.run(
+        tf.raw_ops.MatchingFiles(pattern=secret + "/*")))
+    v = tf.Variable(1.0, name="v")
+    saver = tf.train.Saver([v], write_version=tf.train.SaverDef.V2)
+    session.run(v.initializer)
+    names = saver.saver_def
+    feed = lambda folder: {names.filename_tensor_name: folder + "/model"}
+    attempt("save", lambda: session.run(names.save_tensor_name, feed(allowed)))
+    attempt("restore", lambda: session.run(names.restore_op_name,
+                                           feed(allowed)))
+    attempt("save out", lambda: session.run(names.save_tensor_name,
+                                            feed(secret)))
+    attempt("restore out", lambda: session.run(names.restore_op_name,
+                                               feed(secret)))
+    """ % (str(allowed), str(secret)))
+    client.expect("data gave b'data'")
+    for what in ["read 0", "read 1", "read 2", "read 3", "write 0", "write 1",
+                 "write 2", "match", "save out", "restore out"]:
+        line = client.expect(what + " raised PermissionDeniedError")
+        assert str(allowed) in line
+    client.expect("save gave")
+    client.expect("restore gave")
+    assert os.listdir(str(secret)) == ["key"]
+
+
+def test_a_jail_that_is_no_folder_is_told(processes):
+    process = processes.sluice("server", "--cluster", "a=localhost:0",
+                               "--allow-files", "nowhere")
+    assert process.wait() == 1
+    assert "nowhere" in process.output

@@ -1,0 +1,379 @@
+#include "tests/simulation/network.h"
+
+#include <string_view>
+
+#include "sluice/base/status.h"
+#include "sluice/proto/master.pb.h"
+#include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/paths.h"
+
+namespace sluice::sim {
+namespace {
+
+constexpr nanoseconds kShortestDelay = microseconds(100);
+constexpr nanoseconds kSlowestDelay = seconds(3);
+// How often a message tries a link that is cut.
+constexpr nanoseconds kResend = milliseconds(500);
+
+std::string_view Method(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Whoever asks again with the same request must have said so by an id, or have
+// asked for something that may happen twice.
+bool MayComeTwice(std::string_view method) {
+  return method != "CreateSession" && method != "CreateWorkerSession" &&
+         method != "RegisterGraph" && method != "ExtendSession";
+}
+
+}  // namespace
+
+struct Network::Call {
+  int64_t id = 0;
+  std::string from, to, path;
+  Life life = kOutside;  // The caller's.
+  Cancellation* cancellation = nullptr;
+  Cancellation::Token token = Cancellation::kNone;
+  RpcChannel::Done done;  // Empty once called.
+  std::vector<std::weak_ptr<ServedCall>> served;
+
+  std::string_view method() const { return Method(path); }
+};
+
+// A call as its server sees it.
+class Network::ServedCall : public ServerCall {
+ public:
+  ServedCall(Network& network, CallPtr call, Life life,
+             grpc::ByteBuffer request)
+      : network_(network),
+        call_(std::move(call)),
+        life_(life),
+        request_(std::move(request)) {}
+
+  const std::string& path() const override { return call_->path; }
+  grpc::ByteBuffer& request() override { return request_; }
+  void Reply(grpc::ByteBuffer response) override {
+    Answer(absl::OkStatus(), response);
+  }
+  void Fail(const absl::Status& status) override { Answer(status, {}); }
+  std::chrono::system_clock::time_point deadline() const override {
+    return std::chrono::system_clock::time_point::max();
+  }
+  void OnCancel(absl::AnyInvocable<void()> callback) override {
+    if (answered_) return;
+    if (cancelled_) {
+      callback();
+    } else {
+      on_cancel_ = std::move(callback);
+    }
+  }
+
+  Life life() const { return life_; }
+  // The caller is gone, or does not want the answer any more.
+  void Cancel() {
+    if (answered_ || cancelled_) return;
+    cancelled_ = true;
+    if (auto callback = std::exchange(on_cancel_, nullptr)) callback();
+  }
+
+ private:
+  void Answer(const absl::Status& status, const grpc::ByteBuffer& response) {
+    if (std::exchange(answered_, true)) return;
+    const auto unused = std::exchange(on_cancel_, nullptr);  // May hold this.
+    network_.Answer(call_, life_, status, response);
+  }
+
+  Network& network_;
+  const CallPtr call_;
+  const Life life_;
+  grpc::ByteBuffer request_;
+  bool answered_ = false;
+  bool cancelled_ = false;
+  absl::AnyInvocable<void()> on_cancel_;
+};
+
+class Network::Channel : public RpcChannel {
+ public:
+  Channel(Network& network, std::string from, Life life, std::string to)
+      : network_(network),
+        from_(std::move(from)),
+        life_(life),
+        to_(std::move(to)) {}
+  const std::string& address() const override { return to_; }
+
+  using RpcChannel::Call;
+  void Call(const char* path, const grpc::ByteBuffer& request,
+            const Options& options, Done done) override {
+    auto call = std::make_shared<Network::Call>();
+    call->from = from_;
+    call->to = to_;
+    call->path = path;
+    call->life = life_;
+    call->cancellation = options.cancellation;
+    call->done = std::move(done);
+    network_.Start(call, request);
+    if (options.deadline) {
+      network_.scheduler_.At(*options.deadline, life_, [this, call] {
+        network_.Finish(call, DeadlineExceeded("Deadline Exceeded"), {});
+      });
+    }
+  }
+
+ private:
+  Network& network_;
+  const std::string from_;
+  const Life life_;
+  const std::string to_;
+};
+
+Network::~Network() = default;
+
+std::shared_ptr<RpcChannel> Network::Connect(const std::string& from, Life life,
+                                             const std::string& to) {
+  return std::make_shared<Channel>(*this, from, life, to);
+}
+
+void Network::Listen(const std::string& address, Life life,
+                     CallHandler handler) {
+  listeners_[address] = {life, std::move(handler)};
+}
+
+void Network::Log(const Call& call, const std::string& what) {
+  trace_.Add(scheduler_.Now(),
+             StrCat(what, " #", call.id, " ", std::string(call.method()), " ",
+                    call.from, ">", call.to));
+}
+
+nanoseconds Network::Delay() {
+  if (scheduler_.Chance(weather.slow)) {
+    ++faults;
+    return scheduler_.Between(weather.longest_delay, kSlowestDelay);
+  }
+  return scheduler_.Between(kShortestDelay, weather.longest_delay);
+}
+
+bool Network::IsCut(const Call& call) const {
+  return cuts_.contains(Between(call.from, call.to));
+}
+
+void Network::Start(const CallPtr& call, const grpc::ByteBuffer& request) {
+  call->id = next_call_++;
+  calls_[call->id] = call;
+  if (!scheduler_.alive(call->life)) {
+    --next_call_;  // What an ended life does leaves no mark.
+    call->id = -call->id;
+    calls_.erase(-call->id);
+    scheduler_.After(nanoseconds(0), call->life, [this, call] {
+      Finish(call, Unavailable("the caller has ended"), {});
+    });
+    return;
+  }
+  Log(*call, StrCat("call ", request.Length()));
+  if (call->cancellation != nullptr) {
+    const auto cancel = [this, call] {
+      scheduler_.After(nanoseconds(0), call->life, [this, call] {
+        if (call->done) Finish(call, call->cancellation->status(), {});
+      });
+    };
+    call->token = call->cancellation->Register(cancel);
+    if (call->token == Cancellation::kNone) cancel();
+  }
+  if ((planted.answers_without_running && call->method() == "RunGraph" &&
+       scheduler_.Chance(0.3)) ||
+      (planted.keeps_sessions && call->method() == "DeleteWorkerSession")) {
+    scheduler_.After(Delay(), call->life, [this, call] {
+      Finish(call, absl::OkStatus(), *ToByteBuffer(pb::RunGraphResponse()));
+    });
+    return;
+  }
+  if (IsCut(*call)) {
+    scheduler_.After(kSilence, kOutside, [this, call] {
+      if (call->done && IsCut(*call)) Break(call, Delay(), "no connection");
+    });
+  }
+  if (scheduler_.Chance(weather.lost)) {
+    Break(call, Delay(), "request lost");
+    // It may have got through all the same.
+    if (scheduler_.Chance(0.5)) return;
+  }
+  scheduler_.After(Delay(), kOutside,
+                   [this, call, request] { Deliver(call, request); });
+  if (MayComeTwice(call->method()) && scheduler_.Chance(weather.duplicate)) {
+    ++faults;
+    Log(*call, "twice");
+    scheduler_.After(Delay(), kOutside,
+                     [this, call, request] { Deliver(call, request); });
+  }
+  if (planted.runs_twice && call->method() == "RunStep") {
+    grpc::ByteBuffer copy = request;
+    pb::RunStepRequest other;
+    FromByteBuffer(&copy, &other);
+    other.set_request_id(static_cast<int64_t>(scheduler_.RandomId()));
+    copy = *ToByteBuffer(other);
+    scheduler_.After(Delay(), kOutside,
+                     [this, call, copy] { Deliver(call, copy); });
+  }
+}
+
+void Network::Deliver(const CallPtr& call, const grpc::ByteBuffer& request) {
+  if (IsCut(*call)) {
+    // What a broken connection had not carried over is lost.
+    if (!call->done) return;
+    scheduler_.After(kResend, kOutside,
+                     [this, call, request] { Deliver(call, request); });
+    return;
+  }
+  Serve(call, request);
+}
+
+void Network::Serve(const CallPtr& call, const grpc::ByteBuffer& request) {
+  auto it = listeners_.find(call->to);
+  if (it == listeners_.end()) {
+    Break(call, Delay(),
+          "failed to connect to all addresses: Connection refused");
+    return;
+  }
+  ++messages;
+  const Listener listener = it->second;
+  auto served =
+      std::make_shared<ServedCall>(*this, call, listener.life, request);
+  Log(*call, "serve");
+  if (call->done) {
+    call->served.push_back(served);
+  } else {
+    // Its caller has given up, and the server will hear of that, too.
+    scheduler_.After(Delay(), listener.life, [served] { served->Cancel(); });
+  }
+  scheduler_.RunAs(listener.life, [&] { listener.handler(served); });
+}
+
+void Network::Answer(const CallPtr& call, Life life, const absl::Status& status,
+                     const grpc::ByteBuffer& response) {
+  if (!scheduler_.alive(life)) return;
+  Log(*call, StrCat("answer ", static_cast<int>(status.code()), " ",
+                    response.Length()));
+  if (planted.forgets_the_caller && call->from == "client" &&
+      call->method() == "RunStep" && scheduler_.Chance(0.02)) {
+    return;
+  }
+  if (scheduler_.Chance(weather.lost)) {
+    NoteLostSession(*call, life, response);
+    Break(call, Delay(), "answer lost");
+    return;
+  }
+  scheduler_.After(Delay(), kOutside, [this, call, life, status, response] {
+    DeliverAnswer(call, life, status, response);
+  });
+}
+
+void Network::DeliverAnswer(const CallPtr& call, Life life,
+                            const absl::Status& status,
+                            const grpc::ByteBuffer& response) {
+  if (!call->done) {
+    NoteLostSession(*call, life, response);
+    return;
+  }
+  if (IsCut(*call)) {
+    scheduler_.After(kResend, kOutside, [this, call, life, status, response] {
+      DeliverAnswer(call, life, status, response);
+    });
+    return;
+  }
+  ++messages;
+  scheduler_.RunAs(call->life, [&] { Finish(call, status, response); });
+}
+
+void Network::NoteLostSession(const Call& call, Life life,
+                              grpc::ByteBuffer response) {
+  pb::CreateSessionResponse opened;
+  if (call.method() != "CreateSession" || response.Length() == 0 ||
+      !FromByteBuffer(&response, &opened)) {
+    return;
+  }
+  lost_sessions.push_back({call.to, life, opened.session_handle()});
+}
+
+void Network::Break(const CallPtr& call, nanoseconds delay, const char* why) {
+  ++faults;
+  Log(*call, why);
+  scheduler_.After(delay, call->life,
+                   [this, call, why] { Finish(call, Unavailable(why), {}); });
+}
+
+void Network::Finish(const CallPtr& call, const absl::Status& status,
+                     const grpc::ByteBuffer& response) {
+  if (!call->done) return;
+  RpcChannel::Done done = std::exchange(call->done, nullptr);
+  calls_.erase(call->id);
+  if (call->token != Cancellation::kNone) {
+    call->cancellation->Deregister(call->token);
+  }
+  const bool counts = scheduler_.alive(call->life);
+  if (counts) Log(*call, StrCat("done ", static_cast<int>(status.code())));
+  for (const auto& weak : std::exchange(call->served, {})) {
+    const std::shared_ptr<ServedCall> served = weak.lock();
+    if (served == nullptr || !scheduler_.alive(served->life())) continue;
+    scheduler_.After(counts ? Delay() : nanoseconds(0), served->life(),
+                     [served] { served->Cancel(); });
+  }
+  done(status, response);
+}
+
+void Network::Vanish(const std::string& address) {
+  const Life life = listeners_.at(address).life;
+  listeners_.erase(address);
+  const std::map<int64_t, CallPtr> calls = calls_;
+  for (const auto& [id, call] : calls) {
+    if (call->life == life) {
+      // The ended task hears of it at once, as part of its end.
+      scheduler_.RunAs(life, [&] { Finish(call, Unavailable("ended"), {}); });
+      continue;
+    }
+    for (const auto& weak : call->served) {
+      const std::shared_ptr<ServedCall> served = weak.lock();
+      if (served == nullptr || served->life() != life) continue;
+      scheduler_.RunAs(life, [&] { served->Cancel(); });
+      Break(call, Delay(), "Socket closed");
+    }
+  }
+}
+
+void Network::Cut(const std::string& a, const std::string& b) {
+  const Link link = Between(a, b);
+  const int64_t number = next_cut_++;
+  if (!cuts_.emplace(link, number).second) return;
+  ++faults;
+  trace_.Add(scheduler_.Now(), StrCat("cut ", a, " ", b));
+  scheduler_.After(kSilence, kOutside, [this, link, number] {
+    auto it = cuts_.find(link);
+    if (it != cuts_.end() && it->second == number) BreakSilentCalls(link);
+  });
+}
+
+void Network::BreakSilentCalls(const Link& link) {
+  const std::map<int64_t, CallPtr> calls = calls_;
+  for (const auto& [id, call] : calls) {
+    if (Between(call->from, call->to) == link) {
+      Break(call, Delay(), "keepalive watchdog timeout");
+    }
+  }
+}
+
+void Network::Heal(const std::string& a, const std::string& b) {
+  if (cuts_.erase(Between(a, b)) == 0) return;
+  trace_.Add(scheduler_.Now(), StrCat("heal ", a, " ", b));
+}
+
+void Network::HealAll() { cuts_.clear(); }
+
+std::string Network::DescribeOpenCalls() const {
+  std::string text;
+  for (const auto& [id, call] : calls_) {
+    StrAppend(&text, "\n  #", id, " ", std::string(call->method()), " ",
+              call->from, ">", call->to);
+  }
+  return text;
+}
+
+}  // namespace sluice::sim

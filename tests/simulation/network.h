@@ -1,0 +1,120 @@
+// Network: RpcChannel and ServerCall between the tasks of a simulation, with
+// the faults of a real one. Services and stubs above it are the product's own.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/rpc/client_call.h"
+#include "sluice/rpc/generic_server.h"
+#include "tests/simulation/scheduler.h"
+
+namespace sluice::sim {
+
+// How a link treats messages. All of it is drawn from the seed.
+struct Weather {
+  nanoseconds longest_delay = milliseconds(2);  // Uniform from 0.1 ms.
+  double slow = 0;       // A message that takes up to 3 s.
+  double lost = 0;       // The connection breaks under a request or an answer.
+  double duplicate = 0;  // A request arrives twice.
+};
+
+// Mistakes a test plants, to see that they are found.
+struct PlantedBugs {
+  // A part of a step is answered for and never run.
+  bool answers_without_running = false;
+  // A step is asked for twice, and the second request has another id.
+  bool runs_twice = false;
+  // An answer is lost and nobody ever tells the caller.
+  bool forgets_the_caller = false;
+  // The request to forget a session is answered, but never delivered.
+  bool keeps_sessions = false;
+};
+
+// Thread-compatible.
+class Network {
+ public:
+  // How long a peer may be silent before its connection counts as broken; what
+  // gRPC's keepalive gives (rpc/client_call.cc).
+  static constexpr nanoseconds kSilence = seconds(25);
+
+  Network(Scheduler& scheduler, Trace& trace)
+      : scheduler_(scheduler), trace_(trace) {}
+  ~Network();
+
+  Weather weather;
+  PlantedBugs planted;
+
+  // A way from `from` (a task's address, or any name) to `to`, for use by
+  // `life`.
+  std::shared_ptr<RpcChannel> Connect(const std::string& from, Life life,
+                                      const std::string& to);
+  void Listen(const std::string& address, Life life, CallHandler handler);
+  // The task at `address` is gone: its connections break, and peers notice.
+  void Vanish(const std::string& address);
+  // No message passes between the two, until Heal.
+  void Cut(const std::string& a, const std::string& b);
+  void Heal(const std::string& a, const std::string& b);
+  void HealAll();
+
+  size_t num_open_calls() const { return calls_.size(); }
+  std::string DescribeOpenCalls() const;
+  // Sessions whose opening was answered, but not to its client: address, life
+  // of the master, handle.
+  struct LostSession {
+    std::string address;
+    Life life;
+    std::string handle;
+  };
+  std::vector<LostSession> lost_sessions;
+  // Messages so far, for the report.
+  int64_t messages = 0;
+  int64_t faults = 0;
+
+ private:
+  class Channel;
+  class ServedCall;
+  struct Call;
+  using CallPtr = std::shared_ptr<Call>;
+  struct Listener {
+    Life life;
+    CallHandler handler;
+  };
+  using Link = std::pair<std::string, std::string>;
+
+  void Start(const CallPtr& call, const grpc::ByteBuffer& request);
+  // A request arrives, or waits until its link is whole again.
+  void Deliver(const CallPtr& call, const grpc::ByteBuffer& request);
+  void Serve(const CallPtr& call, const grpc::ByteBuffer& request);
+  // The server at `life` has answered.
+  void Answer(const CallPtr& call, Life life, const absl::Status& status,
+              const grpc::ByteBuffer& response);
+  void DeliverAnswer(const CallPtr& call, Life life, const absl::Status& status,
+                     const grpc::ByteBuffer& response);
+  // After `delay` the caller hears that the connection broke.
+  void Break(const CallPtr& call, nanoseconds delay, const char* why);
+  // The caller's end of a call, and the news of it for the servers.
+  void Finish(const CallPtr& call, const absl::Status& status,
+              const grpc::ByteBuffer& response);
+  void NoteLostSession(const Call& call, Life life, grpc::ByteBuffer response);
+  bool IsCut(const Call& call) const;
+  void BreakSilentCalls(const Link& link);
+  nanoseconds Delay();
+  void Log(const Call& call, const std::string& what);
+  static Link Between(const std::string& a, const std::string& b) {
+    return a < b ? Link(a, b) : Link(b, a);
+  }
+
+  Scheduler& scheduler_;
+  Trace& trace_;
+  std::map<std::string, Listener> listeners_;
+  std::map<Link, int64_t> cuts_;  // And the number of the cut.
+  int64_t next_cut_ = 1;
+  std::map<int64_t, CallPtr> calls_;  // That their callers wait for.
+  int64_t next_call_ = 1;
+};
+
+}  // namespace sluice::sim

@@ -1,0 +1,77 @@
+#include "tests/simulation/task.h"
+
+#include "sluice/base/status.h"
+#include "sluice/proto/cluster.pb.h"
+#include "sluice/rpc/remote_worker.h"
+#include "sluice/rpc/services.h"
+
+namespace sluice::sim {
+namespace {
+
+pb::ClusterDef ToProto(const Addresses& cluster) {
+  pb::ClusterDef def;
+  std::map<std::string, pb::JobDef*> jobs;
+  for (const auto& [task, address] : cluster) {
+    const DeviceName name = *DeviceName::Parse(task);
+    pb::JobDef*& job = jobs[*name.job];
+    if (job == nullptr) {
+      job = def.add_job();
+      job->set_name(*name.job);
+    }
+    (*job->mutable_tasks())[*name.task] = address;
+  }
+  return def;
+}
+
+}  // namespace
+
+Task::Task(Scheduler& scheduler, Network& network, const Addresses& cluster,
+           const std::string& name)
+    : scheduler_(scheduler),
+      network_(network),
+      cluster_(cluster),
+      name_(name),
+      address_(cluster.at(name)) {}
+
+void Task::Start() {
+  life_ = scheduler_.NewLife();
+  scheduler_.RunAs(life_, [this] {
+    worker_ = Worker::Create(*DeviceName::Parse(name_), 1);
+    auto peers = *ClusterWorkers::Create(
+        worker_, cluster_, [this](const std::string& address) {
+          return network_.Connect(address_, life_, address);
+        });
+    ConnectRendezvous(*worker_, peers);
+    MasterEnv env;
+    env.workers = peers;
+    env.own_task = name_;
+    master_ = std::make_shared<Master>(std::move(env), SessionOptions());
+    network_.Listen(address_, life_,
+                    MakeTaskHandler(worker_, master_, ToProto(cluster_)));
+  });
+}
+
+Device& Task::device() const {
+  return *worker_->FindDevice(StrCat(name_, "/device:CPU:0"));
+}
+
+absl::Status Task::Kill() {
+  scheduler_.End(life_);
+  network_.Vanish(address_);
+  const std::weak_ptr<Worker> worker = worker_;
+  const std::weak_ptr<Master> master = master_;
+  scheduler_.RunAs(life_, [this] {
+    master_->Shutdown();
+    worker_->Shutdown();
+    master_ = nullptr;
+    worker_ = nullptr;
+  });
+  if (!scheduler_.DrainEnded(life_)) {
+    return Internal(name_, " does not come to rest when it ends");
+  }
+  if (!master.expired()) return Internal("The master of ", name_, " leaked");
+  if (!worker.expired()) return Internal("The worker of ", name_, " leaked");
+  return absl::OkStatus();
+}
+
+}  // namespace sluice::sim
