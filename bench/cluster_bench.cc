@@ -41,12 +41,21 @@ class ClusterStep {
   explicit ClusterStep(int64_t floats) : ps_(root_), worker_(root_) {
     ps_ = root_.Device("/job:ps/task:0");
     worker_ = root_.Device("/job:worker/task:0");
-    variable_ = ps_.Add("VariableV2", {},
-                        {{"dtype", DType::kFloat},
-                         {"shape", PartialShape({floats})},
-                         {"shared_name", std::to_string(floats)}});
-    zeros_ = root_.Const(*Tensor::Zeros(DType::kFloat, Shape({floats})));
-    init_ = ps_.AddNode("Assign", {variable_, zeros_});
+    variable_ = Variable(ps_, floats);
+  }
+
+  // Zeros, on the device of `scope`.
+  Output Variable(const Scope& scope, int64_t floats) {
+    const Output variable =
+        scope.Add("VariableV2", {},
+                  {{"dtype", DType::kFloat},
+                   {"shape", PartialShape({floats})},
+                   // Servers outlive a benchmark, and so do its variables.
+                   {"shared_name", std::to_string(floats)}});
+    const Output zeros =
+        scope.Const(*Tensor::Zeros(DType::kFloat, Shape({floats})));
+    init_.push_back(scope.AddNode("Assign", {variable, zeros}));
+    return variable;
   }
 
   const Scope& ps() const { return ps_; }
@@ -59,7 +68,7 @@ class ClusterStep {
     SessionConfig config;
     config.target = WorkerTarget();
     auto session = *Session::Create(config, graph_);
-    const absl::Status status = session->Run({}, {}, {init_}, nullptr);
+    const absl::Status status = session->Run({}, {}, init_, nullptr);
     SLUICE_CHECK(status.ok()) << status;
     StepSignature signature;
     signature.targets = {target->name()};
@@ -78,8 +87,8 @@ class ClusterStep {
   Graph graph_;
   Scope root_{graph_};
   Scope ps_, worker_;
-  Output variable_, zeros_;
-  Node* init_;
+  Output variable_;
+  std::vector<Node*> init_;
 };
 
 // The worker reads a variable of the ps.
@@ -91,13 +100,12 @@ void Pull(benchmark::State& state) {
 }
 BENCHMARK(Pull)->RangeMultiplier(16)->Range(1 << 10, 64 << 20)->UseRealTime();
 
-// The worker computes what the ps adds to its variable.
+// The ps adds a variable of the worker to its own.
 void Push(benchmark::State& state) {
   const int64_t floats = state.range(0) / sizeof(float);
   ClusterStep step(floats);
-  const Output delta = step.worker().Add(
-      "Fill", {step.worker().Ints({static_cast<int32_t>(floats)}),
-               step.worker().Scalar(1.0f)});
+  const Output delta =
+      step.worker().Add("Identity", {step.Variable(step.worker(), floats)});
   Node* add = step.ps().AddNode("AssignAdd", {step.variable(), delta});
   step.Measure(state, add);
   state.SetBytesProcessed(state.iterations() * state.range(0));

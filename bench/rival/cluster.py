@@ -1,24 +1,28 @@
-"""One task of a cluster of 1 ps and 1 worker; the worker measures.
+"""One task of a cluster of some ps and 1 worker; the worker measures.
 
-cluster.py ps|worker PS_ADDRESS WORKER_ADDRESS
+cluster.py ps|worker TASK PS_ADDRESSES WORKER_ADDRESS [PIDS_OF_THE_PS]
 """
 
+import os
 import sys
 
-import numpy as np
+from rows import best_of, cost, emit, tf
 
-from rows import best_of, emit, tf
-
-role, ps_address, worker_address = sys.argv[1:4]
-cluster = tf.train.ClusterSpec({"ps": [ps_address],
+role, task, ps_addresses, worker_address = sys.argv[1:5]
+ps_addresses = ps_addresses.split(",")
+cluster = tf.train.ClusterSpec({"ps": ps_addresses,
                                 "worker": [worker_address]})
-server = tf.train.Server(cluster, job_name=role, task_index=0)
+server = tf.train.Server(cluster, job_name=role, task_index=int(task))
 if role == "ps":
     print("ready", flush=True)
     server.join()
 
+import numpy as np  # noqa: E402 (a ps has no use for it)
+
+PIDS = [os.getpid()] + [int(pid) for pid in sys.argv[5].split(",")]
 PS = "/job:ps/task:0"
 WORKER = "/job:worker/task:0"
+COUNT = len(ps_addresses)
 
 
 def row(name, session, fetch, feed=None, seconds=0.6):
@@ -26,17 +30,34 @@ def row(name, session, fetch, feed=None, seconds=0.6):
     emit(name, best_of(lambda: run(fetch, feed), seconds, 3) * 1e6)
 
 
+def null_steps():
+    """A step that only reads a number of each ps, and one that only adds."""
+    steps = []
+    for i in range(COUNT):
+        with tf.device("/job:ps/task:%d" % i):
+            steps.append(tf.Variable(0))
+    with tf.device(WORKER):
+        pull = tf.group(*[tf.identity(step) for step in steps])
+    assign = tf.group(*[tf.assign_add(step, 1, use_locking=True)
+                        for step in steps])
+    with tf.Session("grpc://" + worker_address) as session:
+        session.run(tf.global_variables_initializer())
+        for name, op in (("pull", pull), ("assign", assign)):
+            name = "null step, %d ps: %s" % (COUNT, name)
+            row(name, session, op)
+            micros, wakes = cost(lambda: session.run(op), 500, PIDS)
+            emit(name + ", CPU", micros)
+            emit(name + ", wakes", wakes)
+
+
 def measure():
     sizes = [("1 KB", 256), ("256 KB", 65536), ("4 MB", 1 << 20),
-             ("64 MB", 1 << 24)]
+             ("64 MB", 1 << 24), ("256 MB", 1 << 26)]
     pulls, pushes, inits = [], [], []
     with tf.device(PS):
-        step = tf.Variable(0, name="step")
-        count = tf.assign_add(step, 1, use_locking=True).op
         variables = [tf.Variable(tf.zeros([n])) for _, n in sizes]
         table = tf.Variable(tf.zeros([100000, 64]))
     with tf.device(WORKER):
-        null_pull = tf.identity(step).op
         for variable in variables:
             pulls.append(tf.identity(variable).op)
             gradient = tf.Variable(tf.ones(variable.shape))
@@ -49,19 +70,19 @@ def measure():
         sparse = tf.scatter_add(table, ids, rows).op
     with tf.Session("grpc://" + worker_address) as session:
         session.run(tf.global_variables_initializer())
-        row("null step, 1 ps: pull", session, null_pull)
-        row("null step, 1 ps: assign", session, count)
         for (name, _), pull, push in zip(sizes, pulls, pushes):
             row("pull " + name, session, pull)
             row("push " + name, session, push)
         for n in (32, 1024):
             row("sparse update of %d rows" % n, session, sparse,
                 {ids: np.random.randint(0, 100000, n).astype(np.int32)})
-    with tf.Session("grpc://" + ps_address) as session:
+    with tf.Session("grpc://" + ps_addresses[0]) as session:
         x = tf.placeholder(tf.float32, [])
         with tf.device(PS):
             total = x + 1.0
         row("remote run: scalar add", session, total, {x: 2.0})
 
 
-measure()
+null_steps()
+if COUNT == 1:
+    measure()

@@ -1,6 +1,7 @@
 """What the programs of this folder share: one TensorFlow, timing, output."""
 
 import json
+import os
 import time
 
 import tensorflow as tf
@@ -38,3 +39,29 @@ def best_of(call, seconds=0.4, repeats=5):
             call()
         best = min(best, (time.perf_counter() - start) / count)
     return best
+
+
+def spent(pids):
+    """(seconds of CPU, times a thread went to sleep) of processes so far."""
+    seconds = wakes = 0
+    for pid in pids:
+        with open("/proc/%d/stat" % pid) as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        seconds += (int(fields[11]) + int(fields[12])) / os.sysconf(
+            "SC_CLK_TCK")
+        for thread in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/status" % (pid, thread)) as f:
+                for line in f:
+                    if line.startswith("voluntary_ctxt_switches"):
+                        wakes += int(line.split()[1])
+    return seconds, wakes
+
+
+def cost(call, count, pids):
+    """(µs of CPU, thread wakes) a call costs processes together."""
+    seconds, wakes = spent(pids)
+    for _ in range(count):
+        call()
+    seconds_after, wakes_after = spent(pids)
+    return ((seconds_after - seconds) / count * 1e6,
+            (wakes_after - wakes) / count)
