@@ -17,8 +17,8 @@ cpp_only := -G Ninja -DSLUICE_PYTHON=OFF
 code_folders := $(wildcard sluice python tools examples bench tests cmake dashboard)
 code_files = find $(code_folders) -name '*.h' -o -name '*.cc'
 
-.PHONY: help setup build test run bench format lint asan tsan fuzz interop \
-        rival clean layers pytest examples formatted tidy
+.PHONY: help setup build build-asan test run bench format lint asan tsan fuzz \
+        interop rival clean layers pytest formatted tidy
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -44,10 +44,7 @@ layers: setup
 test: layers build  ## everything that must be green: layers, build, all tests
 	@$(python) tools/size
 	@$(ctest) --test-dir build
-	@$(MAKE) --no-print-directory examples pytest
-
-examples:
-	@if [[ -x examples/smoke ]]; then examples/smoke; fi
+	@$(MAKE) --no-print-directory pytest
 
 # Real TensorFlow (tests/interop) and unchanged programs (tests/scripts/programs)
 # are no test modules of ours.
@@ -70,10 +67,18 @@ interop: build  ## against real TensorFlow, in environments under build/real
 rival: build  ## side-by-side benchmarks with TensorFlow
 	@bench/rival/run
 
-asan: setup  ## C++ tests with the address and undefined-behaviour sanitizers
-	@cmake -S . -B build-asan $(cpp_only) -DSLUICE_SANITIZE=address $(CMAKE_ARGS)
+asan: build-asan  ## C++ tests with the address and undefined-behaviour sanitizers
 	@ninja -C build-asan -j$(JOBS)
-	@UBSAN_OPTIONS=print_stacktrace=1 $(ctest) --test-dir build-asan
+	@UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp \
+	  $(ctest) --test-dir build-asan
+
+fuzz: build-asan  ## every fuzz target for FUZZ_SECONDS (30)
+	@ninja -C build-asan -j$(JOBS) sluice_fuzzers
+	@tools/fuzz $(FUZZ_SECONDS)
+
+build-asan: setup
+	@tools/setup --with-clang
+	@cmake -S . -B build-asan $(cpp_only) $(clang) -DSLUICE_SANITIZE=address $(CMAKE_ARGS)
 
 # With address randomisation of more than 28 bits (Ubuntu 24.04) the runtime of
 # clang 16 finds its shadow memory taken, so it is switched off where allowed.
@@ -84,12 +89,6 @@ tsan: setup  ## C++ tests with the thread sanitizer
 	@fixed=(); if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi; \
 	TSAN_OPTIONS=second_deadlock_stack=1$(if $(wildcard tests/tsan.supp),:suppressions=$(CURDIR)/tests/tsan.supp) \
 	  "$${fixed[@]}" $(ctest) --test-dir build-tsan
-
-fuzz: setup  ## every fuzz target for FUZZ_SECONDS (30)
-	@tools/setup --with-clang
-	@cmake -S . -B build-fuzz $(cpp_only) $(clang) -DSLUICE_FUZZ=ON $(CMAKE_ARGS)
-	@ninja -C build-fuzz -j$(JOBS) sluice_fuzzers
-	@tools/fuzz $(FUZZ_SECONDS)
 
 format:  ## clang-format all C++ files in place
 	@tools/setup --with-clang
@@ -106,10 +105,10 @@ formatted: setup
 tidy: setup
 	@tools/setup --with-clang
 	@if [[ .clang-tidy -nt build-lint/.clang-tidy ]]; then rm -rf build-lint; fi
-	@cmake -S . -B build-lint $(cpp_only) $(clang) \
+	@cmake -S . -B build-lint $(cpp_only) $(clang) -DCMAKE_BUILD_TYPE=None \
 	  -DCMAKE_CXX_CLANG_TIDY='clang-tidy-16;--quiet' $(CMAKE_ARGS)
 	@cp -p .clang-tidy build-lint/
 	@ninja -C build-lint -k 0 -j$(JOBS) | { grep -v ' warnings generated' || true; }
 
 clean:  ## remove every build folder
-	rm -rf build build-asan build-tsan build-fuzz build-lint
+	rm -rf build build-asan build-tsan build-lint
