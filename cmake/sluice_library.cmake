@@ -110,6 +110,10 @@ function(sluice_library)
     if(ARG_UNITY)
       set_target_properties(sluice_${folder} PROPERTIES
         UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+      # gcc takes a source that another includes for a header, whose classes
+      # must not use anonymous ones.
+      target_compile_options(sluice_${folder} PRIVATE
+        $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
     set(SLUICE_OBJECTS ${SLUICE_OBJECTS} sluice_${folder} CACHE INTERNAL "")
     set(SLUICE_LINKED ${SLUICE_LINKED} ${ARG_LINK} CACHE INTERNAL "")

@@ -1,7 +1,6 @@
 #include "sluice/rpc/client_call.h"
 
 #include <grpcpp/generic/generic_stub.h>
-#include <pthread.h>
 
 #include <charconv>
 #include <thread>
@@ -11,18 +10,12 @@
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/rpc/byte_buffer.h"
-#include "sluice/rpc/hand_over.h"
+#include "sluice/rpc/event.h"
 #include "sluice/rpc/prepare_grpc.h"
 #include "sluice/rpc/tls_probe.h"
-#include "sluice/worker/worker.h"
 
 namespace sluice {
 namespace {
-
-struct Event {
-  virtual ~Event() = default;
-  virtual void Proceed(bool ok) = 0;
-};
 
 // The queue all calls of this process complete on, and the threads that poll
 // it. Made by the first call, so that programs may fork before; never ended.
@@ -31,15 +24,7 @@ grpc::CompletionQueue& ClientQueue() {
     PrepareGrpc();
     auto* q = new grpc::CompletionQueue;
     for (int i = 0; i < 2; ++i) {
-      std::thread([q] {
-        pthread_setname_np(pthread_self(), "sluice-call");
-        Worker::MarkNetworkThread();
-        void* tag;
-        bool ok;
-        while (q->Next(&tag, &ok)) {
-          static_cast<Event*>(TakeOver(tag))->Proceed(ok);
-        }
-      }).detach();
+      std::thread([q] { PollEvents(q, "sluice-call"); }).detach();
     }
     return q;
   }();

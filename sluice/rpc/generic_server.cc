@@ -1,7 +1,6 @@
 #include "sluice/rpc/generic_server.h"
 
 #include <grpcpp/generic/async_generic_service.h>
-#include <pthread.h>
 
 #include <thread>
 #include <vector>
@@ -10,18 +9,11 @@
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/rpc/byte_buffer.h"
-#include "sluice/rpc/hand_over.h"
+#include "sluice/rpc/event.h"
 #include "sluice/rpc/prepare_grpc.h"
-#include "sluice/worker/worker.h"
 
 namespace sluice {
 namespace {
-
-// What a completion queue gives back.
-struct Event {
-  virtual ~Event() = default;
-  virtual void Proceed(bool ok) = 0;
-};
 
 // Open calls waiting to be accepted per thread; more only smooths bursts.
 constexpr int kAccepting = 16;
@@ -255,15 +247,8 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
     for (int i = 0; i < kAccepting; ++i) {
       Call::Accept(&state->service, queue.get(), &state->options, state->gate);
     }
-    state->threads.emplace_back([q = queue.get()] {
-      pthread_setname_np(pthread_self(), "sluice-serve");
-      Worker::MarkNetworkThread();
-      void* tag;
-      bool ok;
-      while (q->Next(&tag, &ok)) {
-        static_cast<Event*>(TakeOver(tag))->Proceed(ok);
-      }
-    });
+    state->threads.emplace_back(
+        [q = queue.get()] { PollEvents(q, "sluice-serve"); });
   }
   return std::unique_ptr<GenericServer>(new GenericServer(std::move(state)));
 }

@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-constexpr auto kPause = std::chrono::seconds(10);
+constexpr auto kRepeatPause = std::chrono::seconds(10);
 // Different words remembered; more are forgotten all at once.
 constexpr size_t kMost = 100;
 
@@ -29,7 +29,7 @@ bool IsNews(const std::string& text) {
   MutexLock lock(heard->mu);
   if (heard->at.size() >= kMost) heard->at.clear();
   const auto [it, added] = heard->at.try_emplace(text, now);
-  if (!added && now - it->second < kPause) return false;
+  if (!added && now - it->second < kRepeatPause) return false;
   it->second = now;
   return true;
 }

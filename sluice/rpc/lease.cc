@@ -13,7 +13,7 @@ namespace {
 // How soon a lease that broke is renewed; the server waits much longer. Not
 // often: after an attempt in vain, gRPC fails other calls without trying for up
 // to a second, also when the server is back.
-constexpr auto kPause = std::chrono::seconds(20);
+constexpr auto kRenewPause = std::chrono::seconds(20);
 
 }  // namespace
 
@@ -33,7 +33,7 @@ struct Lease::State : std::enable_shared_from_this<State> {
                                               const grpc::ByteBuffer&) {
                     // Anything else is an answer: closed, unknown, no leases.
                     if (!absl::IsUnavailable(status)) return;
-                    CallLater(kPause, [self] { self->Take(); });
+                    CallLater(kRenewPause, [self] { self->Take(); });
                   });
   }
 };

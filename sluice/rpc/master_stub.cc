@@ -14,7 +14,7 @@ constexpr char kPrefix[] = "grpc://";
 constexpr auto kFirstLine = std::chrono::seconds(3);
 constexpr auto kNextLine = std::chrono::seconds(10);
 constexpr auto kPollPeriod = std::chrono::milliseconds(100);
-constexpr auto kPause = std::chrono::milliseconds(200);
+constexpr auto kAskPause = std::chrono::milliseconds(200);
 // A connection that breaks again and again will break once more.
 constexpr int kMostBroken = 10;
 
@@ -132,7 +132,7 @@ class GrpcMasterStub : public MasterStub {
     const auto token = cancellation == nullptr
                            ? Cancellation::kNone
                            : cancellation->Register([&] { woken.Notify(); });
-    woken.WaitFor(kPause);
+    woken.WaitFor(kAskPause);
     if (token != Cancellation::kNone) cancellation->DeregisterAndWait(token);
   }
 
