@@ -76,6 +76,13 @@ function(sluice_precompile target header)
   target_precompile_headers(${target} REUSE_FROM ${header}_pch)
 endfunction()
 
+# clang-tidy looks at the file it is given and at headers, so it must be given
+# every source by itself.
+set(SLUICE_BATCHES ON)
+if(CMAKE_CXX_CLANG_TIDY)
+  set(SLUICE_BATCHES OFF)
+endif()
+
 add_custom_target(sluice_fuzzers)
 
 function(sluice_library)
@@ -107,7 +114,7 @@ function(sluice_library)
     if(ARG_SOURCES)  # generated, so nothing to lint
       set_target_properties(sluice_${folder} PROPERTIES CXX_CLANG_TIDY "")
     endif()
-    if(ARG_UNITY)
+    if(ARG_UNITY AND SLUICE_BATCHES)
       set_target_properties(sluice_${folder} PROPERTIES
         UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
       # gcc takes a source that another includes for a header, whose classes
@@ -123,7 +130,7 @@ function(sluice_library)
     target_link_libraries(${folder}_test PRIVATE sluice sluice_flags sluice_test_main)
     sluice_precompile(${folder}_test pch_test)
     set_target_properties(${folder}_test PROPERTIES
-      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+      UNITY_BUILD ${SLUICE_BATCHES} UNITY_BUILD_BATCH_SIZE 6)
     add_test(NAME ${folder} COMMAND ${folder}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endif()
   foreach(bench ${benches})

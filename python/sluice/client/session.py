@@ -235,7 +235,7 @@ class BaseSession(object):
         return self._target
 
     def as_default(self):
-        return ops._default_sessions.entered(self)
+        return ops.default_sessions.entered(self)
 
     def close(self):
         if self._closed:

@@ -2,6 +2,7 @@
 
 import collections
 
+from sluice.framework import default_session
 from sluice.framework import dtypes
 from sluice.framework import ops
 
@@ -44,7 +45,7 @@ class SparseTensor(object):
         return self.shape
 
     def eval(self, feed_dict=None, session=None):
-        return ops._eval(self, feed_dict, self.graph, session)
+        return default_session.eval_tensor(self, feed_dict, self.graph, session)
 
     def __str__(self):
         return "SparseTensor(indices=%s, values=%s, dense_shape=%s)" % (

@@ -2,6 +2,7 @@
 
 from sluice import _sluice
 from sluice.framework import errors
+from sluice.framework import gradient_registry
 from sluice.framework import ops
 
 
@@ -73,7 +74,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients",
         key = op.type
         if graph._core.node_has_attr(node_id, "_gradient_op_type"):
             key = op.get_attr("_gradient_op_type").decode()
-        function = ops._gradients.get(key)
+        function = gradient_registry.gradients.get(key)
         if function is None:
             if key != op.type:
                 raise LookupError("No gradient defined for operation '%s' "
@@ -89,7 +90,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients",
 
     def not_differentiable(node_id):
         kind = graph._op(node_id).type
-        return kind in ops._gradients and ops._gradients[kind] is None
+        return kind in gradient_registry.gradients and gradient_registry.gradients[kind] is None
 
     def flat(tensors):
         return [part for t in tensors for part in t._key]
