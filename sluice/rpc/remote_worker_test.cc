@@ -1,5 +1,7 @@
 #include "sluice/rpc/remote_worker.h"
 
+#include <sys/resource.h>
+
 #include <thread>
 
 #include "sluice/graph/scope.h"
@@ -115,6 +117,32 @@ TEST(RemoteWorker, ALargeTensorComesInChunks) {
     EXPECT_EQ(RpcsStarted() - before, (tensor.bytes() + 999) / 1000);
   }
 }
+
+int64_t PageFaults() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// A sanitizer's allocator gives memory back as it likes.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
+TEST(RemoteWorker, TensorsComeIntoMemoryThatOthersCameInto) {
+  const RendezvousEnds ends = RemoteEnds();
+  const Tensor sent(DType::kFloat, {4 << 20});
+  const auto receive = [&](int i) {
+    const std::string edge = StrCat("edge_", i);
+    SLUICE_ASSERT_OK(ends.sender->Send(ends.key(edge), {sent}));
+    ASSERT_TRUE(Receive(ends, edge).ok());
+  };
+  for (int i = 0; i < 5; ++i) receive(i);
+  const int64_t before = PageFaults();
+  constexpr int kTimes = 10;
+  for (int i = 0; i < kTimes; ++i) receive(5 + i);
+  const int64_t pages = static_cast<int64_t>(sent.bytes()) / 4096;
+  // Some reads grow; of all pages it would be each twice.
+  EXPECT_LT(PageFaults() - before, kTimes * pages / 4);
+}
+#endif
 
 TEST(RemoteWorker, AGraphThatNobodyNeedsIsForgotten) {
   Served served;
