@@ -28,6 +28,8 @@ from sluice.framework.ops import (  # noqa: F401
 from sluice.framework.sparse_tensor import (  # noqa: F401
     SparseTensor, SparseTensorValue)
 from sluice.framework.tensor_shape import Dimension, TensorShape  # noqa: F401
+from sluice.framework.tensor_util import (  # noqa: F401
+    make_ndarray, make_tensor_proto)
 from sluice.ops import array_ops as _array_ops
 from sluice.ops import clip_ops as _clip_ops
 from sluice.ops import control_flow_ops as _control_flow_ops
@@ -120,6 +122,14 @@ from sluice.platform import compat  # noqa: E402,F401
 from sluice.summary import summary_iterator as python_io  # noqa: E402,F401
 from sluice import legacy as _legacy  # noqa: E402
 from sluice import contrib  # noqa: E402,F401
+
+
+def __getattr__(name):
+    # Loaded by those who use it: a parameter server does not.
+    if name == "estimator":
+        import importlib
+        return importlib.import_module("sluice.estimator")
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
 def disable_control_flow_v2():
