@@ -6,6 +6,7 @@
 import sys as _sys
 
 from sluice import _sluice  # noqa: F401
+from sluice import namespaces as _namespaces
 from sluice.framework import errors
 from sluice.framework import protos as _protos
 from sluice.framework.constant_op import constant  # noqa: F401
@@ -129,6 +130,9 @@ def __getattr__(name):
     if name == "estimator":
         import importlib
         return importlib.import_module("sluice.estimator")
+    if name in _namespaces.NAMES:
+        globals()[name] = _namespaces.make(name, _sys.modules[__name__])
+        return globals()[name]
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
