@@ -13,6 +13,7 @@ struct Queue::Attempt {
   enum class Kind { kEnqueue, kClose, kTakeOne, kTakeMany, kTakeUpTo };
 
   Kind kind = Kind::kEnqueue;
+  bool batch = false;
   // To put in, from `next` on; or what was taken so far.
   std::vector<Tuple> elements;
   size_t next = 0;
@@ -78,10 +79,11 @@ Queue::Queue(QueueConfig config)
 Queue::~Queue() = default;
 
 void Queue::Enqueue(std::vector<Tuple> elements, const KernelContext& ctx,
-                    Done done) {
+                    Done done, bool batch) {
   if (elements.empty()) return done(absl::OkStatus());
   auto attempt = std::make_unique<Attempt>();
   attempt->elements = std::move(elements);
+  attempt->batch = batch;
   attempt->done = [done = std::move(done)](Attempt& ended) mutable {
     done(std::move(ended.status));
   };
@@ -230,6 +232,9 @@ Queue::Result Queue::Try(Attempt& attempt) {
 }
 
 Queue::Result Queue::TryEnqueue(Attempt& attempt) {
+  if (attempt.batch && attempt.next == 0 && BeginBatch(attempt.elements[0])) {
+    closed_ = false;
+  }
   if (closed_) {
     attempt.status = Cancelled(kind(), " '", name(), "' is closed.");
     return Result::kComplete;

@@ -44,9 +44,9 @@ class Queue : public Resource {
   // The op that makes such queues.
   std::string_view kind_name() const { return batch_kind(); }
 
-  // The elements must have passed Check, or come from SplitBatch.
-  void Enqueue(std::vector<Tuple> elements, const KernelContext& ctx,
-               Done done);
+  // The elements must have passed Check, or come from SplitBatch: a batch.
+  void Enqueue(std::vector<Tuple> elements, const KernelContext& ctx, Done done,
+               bool batch = false);
   using TupleDone = absl::AnyInvocable<void(absl::StatusOr<Tuple>)>;
   // The components of one element.
   void Dequeue(const KernelContext& ctx, TupleDone done);
@@ -80,6 +80,9 @@ class Queue : public Resource {
   virtual void PutBack(std::vector<Tuple> elements) = 0;
   // Elements that stay in while the queue is open.
   virtual int64_t Reserve() const { return 0; }
+  // Called under the lock before the first element of a batch comes in. True
+  // opens a closed queue again.
+  virtual bool BeginBatch(const Tuple& /*first*/) { return false; }
   // Not under the lock: stacks elements, of which there may be none.
   virtual absl::StatusOr<Tuple> Stack(const std::vector<Tuple>& elements) const;
   virtual absl::Status CheckShape(int component, const PartialShape& expected,

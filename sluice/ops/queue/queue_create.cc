@@ -48,7 +48,10 @@ struct Fifo {
     SLUICE_RETURN_IF_ERROR(RequireFullShapes(kind.config, kKind));
     return kind;
   }
-  RefPtr<Queue> Make() const { return MakeRef<FifoQueue>(config); }
+  RefPtr<Queue> Make() const {
+    if (TokenQueue::IsOne(config)) return MakeRef<TokenQueue>(config);
+    return MakeRef<FifoQueue>(config);
+  }
   absl::Status Match(const FifoQueue&) const { return absl::OkStatus(); }
 
   QueueConfig config;
@@ -147,7 +150,7 @@ class QueueKernel : public SharedResourceKernel<Queue> {
  protected:
   RefPtr<Queue> Make() const override { return kind_.Make(); }
   absl::Status Match(const Queue& existing, const Node& node) const override {
-    if (typeid(existing) != typeid(typename Kind::Type)) {
+    if (existing.kind_name() != Kind::kKind) {
       // TensorFlow names the kind of the queue that is there and this op.
       return InvalidArgument("Expected ", existing.kind_name(), ", found ",
                              node.type());

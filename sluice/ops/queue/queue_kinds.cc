@@ -21,6 +21,42 @@ void FifoQueue::PutBack(std::vector<Tuple> elements) {
 
 namespace {
 
+int64_t StepOf(const Tuple& token) {
+  return token[0].dtype() == DType::kInt64 ? token[0].scalar<int64_t>()
+                                           : token[0].scalar<int32_t>();
+}
+
+}  // namespace
+
+bool TokenQueue::IsOne(const QueueConfig& config) {
+  return config.name == "sync_token_q" && config.capacity < 0 &&
+         config.types.size() == 1 &&
+         (config.types[0] == DType::kInt64 ||
+          config.types[0] == DType::kInt32) &&
+         config.shapes.size() == 1 && config.shapes[0].FullyDefined() &&
+         config.shapes[0].rank() == 0;
+}
+
+void TokenQueue::Push(Tuple token) {
+  const int64_t step = StepOf(token);
+  if (!elements_.empty() && step < StepOf(elements_.front())) return;
+  if (!elements_.empty() && step > StepOf(elements_.front())) elements_.clear();
+  elements_.push_back(std::move(token));
+}
+
+bool TokenQueue::BeginBatch(const Tuple& first) {
+  if (!elements_.empty() && StepOf(first) != StepOf(elements_.front())) {
+    elements_.clear();
+  }
+  return true;
+}
+
+void TokenQueue::PutBack(std::vector<Tuple> tokens) {
+  for (Tuple& token : tokens) Push(std::move(token));
+}
+
+namespace {
+
 // Copies `from` into the corner of `to`, from element `to_at` on, dimension by
 // dimension. Both have the rank of `to_shape`.
 void CopyIntoCorner(const Tensor& from, int64_t from_at, Tensor* to,

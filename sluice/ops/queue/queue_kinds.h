@@ -24,8 +24,27 @@ class FifoQueue : public Queue {
   Tuple Pop() override;
   void PutBack(std::vector<Tuple> elements) override;
 
- private:
   std::deque<Tuple> elements_;
+};
+
+// The queue in which the chief of a synchronous training hands out tokens: the
+// step that a worker computes its next gradient for. Only those of one step are
+// of use; in a plain queue whoever gets an older one computes for nothing.
+//
+// A batch comes from the chief: it takes the place of tokens of other steps,
+// also of later ones, and opens a queue that the end of an earlier training
+// closed. A single token is one that a worker gives back: an old one is
+// dropped.
+class TokenQueue : public FifoQueue {
+ public:
+  using FifoQueue::FifoQueue;
+  // Whether a queue is one: by the name that all programs give it.
+  static bool IsOne(const QueueConfig& config);
+
+ protected:
+  void Push(Tuple token) override;
+  void PutBack(std::vector<Tuple> tokens) override;
+  bool BeginBatch(const Tuple& first) override;
 };
 
 // As FifoQueue for elements whose shapes differ in sizes that the queue's

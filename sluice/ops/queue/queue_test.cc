@@ -27,7 +27,7 @@ class QueueFixture {
     for (const auto& [name, value] : ScalarQueue(capacity)) {
       if (!attrs.Contains(name)) attrs.Set(name, value);
     }
-    attrs.Set("shared_name", "q");
+    if (!attrs.Contains("shared_name")) attrs.Set("shared_name", "q");
     queue_ = session_.Add(op, {}, attrs, "queue");
     v2_ = op.ends_with("V2") ? "V2" : "";
     dequeue_ =
@@ -527,6 +527,48 @@ TEST(Queues, WithATimeoutAreRefused) {
                   {{"component_types", std::vector<DType>{DType::kInt32}},
                    {"timeout_ms", 5}})),
               StatusIs(Kind::kInvalidArgument, "Timeout not supported yet."));
+}
+
+// The queue of the tokens of synchronous training.
+AttrMap Tokens() { return {{"shared_name", "sync_token_q"}}; }
+
+int32_t Taken(QueueFixture& queue) {
+  const auto run = queue.Dequeue();
+  SLUICE_EXPECT_OK(run->Wait());
+  return run->output(0).scalar<int32_t>();
+}
+
+TEST(TokenQueue, HoldsTokensOfTheNewestStepOnly) {
+  QueueFixture queue(-1, "FIFOQueueV2", Tokens());
+  queue.EnqueueMany({4, 4, 4});
+  EXPECT_EQ(Taken(queue), 4);
+  queue.EnqueueMany({5, 5});
+  EXPECT_EQ(queue.Size(), 2);
+  queue.Enqueue(4);  // Given back too late.
+  EXPECT_EQ(queue.Size(), 2);
+  queue.Enqueue(5);
+  EXPECT_EQ(queue.Size(), 3);
+  EXPECT_EQ(Taken(queue), 5);
+}
+
+TEST(TokenQueue, ANewChiefMayGoBackToAnEarlierStep) {
+  QueueFixture queue(-1, "FIFOQueueV2", Tokens());
+  queue.EnqueueMany({35, 35});
+  queue.EnqueueMany({30, 30, 30});
+  EXPECT_EQ(queue.Size(), 3);
+  EXPECT_EQ(Taken(queue), 30);
+}
+
+TEST(TokenQueue, OpensAgainForANewChiefAfterTheEndOfATraining) {
+  QueueFixture queue(-1, "FIFOQueueV2", Tokens());
+  auto waiting = queue.Dequeue();
+  queue.Close();
+  EXPECT_TRUE(absl::IsOutOfRange(waiting->Wait()));
+  EXPECT_TRUE(absl::IsCancelled(queue.Enqueue(3)->Wait()));
+  EXPECT_TRUE(queue.IsClosed());
+  SLUICE_EXPECT_OK(queue.EnqueueMany({7})->Wait());
+  EXPECT_FALSE(queue.IsClosed());
+  EXPECT_EQ(Taken(queue), 7);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ class EnqueueKernel : public TimedKernel<EnqueueKernel<kMany>> {
     if (!queue) return;
     absl::StatusOr<std::vector<Tuple>> elements = Elements(ctx, *queue);
     if (!elements.ok()) return done(elements.status());
-    queue->Enqueue(*std::move(elements), ctx, std::move(done));
+    queue->Enqueue(*std::move(elements), ctx, std::move(done), kMany);
   }
 
  private:
