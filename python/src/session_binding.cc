@@ -6,6 +6,7 @@
 #include "sluice/base/status.h"
 #include "sluice/proto/config.pb.h"
 #include "sluice/rpc/config.h"
+#include "sluice/train/late_tasks.h"
 #include "src/status.h"
 #include "src/tensor_convert.h"
 
@@ -155,6 +156,10 @@ void BindSession(py::module_& m) {
         }
         return list;
       });
+  m.def("late_tasks", [](const std::string& target) {
+    py::gil_scoped_release release;
+    return LateTasks(target);
+  });
   m.def("run_step", RunStep);
   m.def("reset", [](const std::string& target,
                     const std::vector<std::string>& containers,

@@ -194,6 +194,8 @@ absl::StatusOr<std::vector<DeviceInfo>> Session::ListDevices() {
   return state_->client->ListDevices();
 }
 
+const std::string& Session::target() const { return state_->config.target; }
+
 absl::Status Session::Close() {
   {
     MutexLock lock(state_->mu);

@@ -93,6 +93,8 @@ class Session {
   absl::Status RunPartially(const std::string& name, PartialRunArgs args);
 
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices();
+  // Where its steps are run; empty in this process.
+  const std::string& target() const;
 
   // Ends running steps with CANCELLED; later calls fail. Idempotent. ABORTED if
   // the master has forgotten the session; one that is away is no error.

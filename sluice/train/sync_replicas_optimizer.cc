@@ -30,6 +30,8 @@ Node* Take(const Scope& outer, const std::string& op, Output handle,
       .AddNode(op, {handle, required}, {{"dtype", dtype}});
 }
 
+}  // namespace
+
 class SyncReplicasHook : public SessionRunHook {
  public:
   SyncReplicasHook(const SyncReplicasOptimizer& optimizer, bool is_chief,
@@ -44,9 +46,15 @@ class SyncReplicasHook : public SessionRunHook {
     }
     init_op_ = is_chief_ ? optimizer_.chief_init_op()
                          : optimizer_.local_step_init_op();
-    if (!is_chief_) return absl::OkStatus();
     const Scope scope = Scope::Detached(graph);
-    init_tokens_ = optimizer_.InitTokensOp(scope, num_tokens_);
+    const SyncReplicasOps ops =
+        optimizer_.CareOps(scope.NameScope("sync_replicas_care"));
+    hand_out_ = ops.hand_out;
+    if (is_chief_) {
+      init_tokens_ = optimizer_.InitTokensOp(scope, num_tokens_);
+      chief_ = std::make_shared<SyncReplicasChief>(
+          ops, optimizer_.replicas_to_aggregate_, optimizer_.options_);
+    }
     return scope.status();
   }
 
@@ -68,7 +76,30 @@ class SyncReplicasHook : public SessionRunHook {
       SLUICE_RETURN_IF_ERROR(session->Run(init_tokens_));
     }
     if (is_chief_) {
-      optimizer_.chief_queue_runner().Start(session, coordinator);
+      chief_->Start(session, coordinator);
+    } else {
+      wait_->Start(session->target(), coordinator);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<SessionRunArgs> BeforeRun(SessionRunContext&) override {
+    wait_->Begin();
+    return SessionRunArgs();
+  }
+  absl::Status AfterRun(SessionRunContext&,
+                        const std::vector<Tensor>&) override {
+    wait_->End();
+    return absl::OkStatus();
+  }
+
+  absl::Status End(Session& session) override {
+    if (is_chief_) {
+      chief_->TrainingEnded();
+    } else {
+      // The others go on, and need the token that this one holds; unless the
+      // training is over.
+      session.Run(hand_out_).IgnoreError();
     }
     return absl::OkStatus();
   }
@@ -79,18 +110,20 @@ class SyncReplicasHook : public SessionRunHook {
   const int num_tokens_;
   Node* init_op_ = nullptr;
   Node* init_tokens_ = nullptr;
+  Node* hand_out_ = nullptr;
+  std::shared_ptr<SyncReplicasChief> chief_;
+  const std::shared_ptr<TokenWait> wait_ = std::make_shared<TokenWait>();
 };
-
-}  // namespace
 
 SyncReplicasOptimizer::SyncReplicasOptimizer(
     std::shared_ptr<Optimizer> optimizer, int replicas_to_aggregate,
-    int total_num_replicas, std::string name)
+    int total_num_replicas, std::string name, SyncReplicasOptions options)
     : Optimizer(std::move(name), /*use_locking=*/false),
       optimizer_(std::move(optimizer)),
       replicas_to_aggregate_(replicas_to_aggregate),
       total_num_replicas_(total_num_replicas == 0 ? replicas_to_aggregate
-                                                  : total_num_replicas) {
+                                                  : total_num_replicas),
+      options_(options) {
   SLUICE_LOG(INFO) << "SyncReplicasV2: replicas_to_aggregate="
                    << replicas_to_aggregate_
                    << "; total_num_replicas=" << total_num_replicas_;
@@ -143,6 +176,7 @@ Grad SyncReplicasOptimizer::Aggregate(const Scope& outer,
     if (Node* node = Take(scope, "ResourceAccumulatorTakeGradient", handle,
                           replicas_to_aggregate_, dtype)) {
       taken = node->output(0);
+      takes_.push_back(node->input(1));
     }
   } else {
     handle = scope.Named("sparse_conditional_accumulator")
@@ -162,17 +196,26 @@ Grad SyncReplicasOptimizer::Aggregate(const Scope& outer,
     if (Node* node = Take(scope, "SparseAccumulatorTakeGradient", handle,
                           replicas_to_aggregate_, dtype)) {
       taken = Grad::Slices(node->output(1), node->output(0), node->output(2));
+      takes_.push_back(node->input(1));
     }
   }
   accumulators_.push_back({handle, pair.var.device()});
   return taken;
 }
 
+Output SyncReplicasOptimizer::StepNow(const Scope& scope) const {
+  // The value of a ref variable is its buffer, so whoever reads it later sees
+  // later updates; one of a resource is what it was when it was read.
+  if (!global_step_.resource()) return global_step_.value();
+  return scope.Add("ReadVariableOp", {global_step_.ref()},
+                   {{"dtype", global_step_.dtype()}});
+}
+
 Node* SyncReplicasOptimizer::Enqueue(const Scope& scope, int tokens) const {
   const Scope filling = scope.NameScope("Fill");
   const Output dims = filling.Named("dims").Ints({tokens});
   const Output filled = filling.Named(filling.context().name_scope)
-                            .Add("Fill", {dims, global_step_.value()});
+                            .Add("Fill", {dims, StepNow(filling)});
   return scope.Named("sync_token_q_EnqueueMany")
       .AddNode("QueueEnqueueManyV2", {token_queue_, filled});
 }
@@ -275,6 +318,32 @@ Node* SyncReplicasOptimizer::InitTokensOp(const Scope& scope,
   }
   return Enqueue(OnDevice(scope.NameScope(""), global_step_.device()),
                  num_tokens);
+}
+
+SyncReplicasOps SyncReplicasOptimizer::CareOps(const Scope& scope) const {
+  SyncReplicasOps ops;
+  ops.update = chief_queue_runner_.enqueue_ops[0];
+  ops.required = takes_;
+  ops.step = global_step_.value();
+  const Scope beside_step = OnDevice(scope, global_step_.device());
+  // One by one: a batch would take the place of newer tokens.
+  ops.hand_out =
+      beside_step.Named("hand_out")
+          .AddNode("QueueEnqueueV2",
+                   {token_queue_,
+                    beside_step.Add("Identity", {global_step_.value()})});
+  ops.close =
+      beside_step.Named("close").AddNode("QueueCloseV2", {token_queue_});
+  for (const Accumulator& accumulator : accumulators_) {
+    const bool resource = TypeOf(accumulator.handle) == DType::kResource;
+    ops.counts.push_back(OnDevice(scope, accumulator.device)
+                             .Add(resource ? "ResourceAccumulatorNumAccumulated"
+                                           : "AccumulatorNumAccumulated",
+                                  {accumulator.handle}));
+    ops.names.push_back(
+        accumulator.handle.node->attr<std::string>("shared_name"));
+  }
+  return ops;
 }
 
 std::shared_ptr<SessionRunHook> SyncReplicasOptimizer::MakeSessionRunHook(

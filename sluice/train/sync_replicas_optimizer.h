@@ -16,6 +16,7 @@
 #include "sluice/train/optimizer.h"
 #include "sluice/train/queue_runner.h"
 #include "sluice/train/session_run_hook.h"
+#include "sluice/train/sync_replicas_chief.h"
 
 namespace sluice {
 
@@ -25,7 +26,8 @@ class SyncReplicasOptimizer : public Optimizer {
   // means as many as are aggregated.
   SyncReplicasOptimizer(std::shared_ptr<Optimizer> optimizer,
                         int replicas_to_aggregate, int total_num_replicas = 0,
-                        std::string name = "sync_replicas");
+                        std::string name = "sync_replicas",
+                        SyncReplicasOptions options = {});
 
   std::vector<GradAndVar> ComputeGradients(
       const Scope& scope, Output loss,
@@ -49,7 +51,9 @@ class SyncReplicasOptimizer : public Optimizer {
   // which there must be enough for the first step. Fails the scope if not.
   Node* InitTokensOp(const Scope& scope, int num_tokens = -1) const;
 
-  // Does all of that in a monitored session. The optimizer must outlive it.
+  // Does all of that in a monitored session, and what SyncReplicasOptions say.
+  // A worker that is done gives its token back; when the chief is done, workers
+  // that wait for a token get OUT_OF_RANGE. The optimizer must outlive it.
   std::shared_ptr<SessionRunHook> MakeSessionRunHook(bool is_chief,
                                                      int num_tokens = -1);
 
@@ -60,23 +64,30 @@ class SyncReplicasOptimizer : public Optimizer {
   }
 
  private:
+  friend class SyncReplicasHook;
   struct Accumulator {
     Output handle;
     std::string device;
   };
+  // Beside what TensorFlow's graphs have.
+  SyncReplicasOps CareOps(const Scope& scope) const;
   void MakeLocalStep(const Scope& scope);
   Grad Aggregate(const Scope& scope, const GradAndVar& pair,
                  std::vector<Node*>* pushes);
   Node* AddTokens(const Scope& scope, const std::vector<Node*>& pushes,
                   Node* update);
   Node* Enqueue(const Scope& scope, int tokens) const;
+  // What the global step is when the controls of `scope` have run.
+  Output StepNow(const Scope& scope) const;
 
   const std::shared_ptr<Optimizer> optimizer_;
   const int replicas_to_aggregate_;
   const int total_num_replicas_;
+  const SyncReplicasOptions options_;
   Variable global_step_;
   Variable local_step_;
   std::vector<Accumulator> accumulators_;
+  std::vector<Output> takes_;  // How many gradients are asked for.
   Output token_queue_;
   QueueRunner chief_queue_runner_;
   Node* local_step_init_op_ = nullptr;

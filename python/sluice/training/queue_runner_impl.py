@@ -3,22 +3,15 @@
 import threading
 import weakref
 
-from sluice import _sluice
 from sluice.client import session
 from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework import protos
 from sluice.platform import tf_logging as logging
 
-_INTERRUPT_AFTER_SECS = 1.0
-
 
 class QueueRunner(object):
     """Runs enqueue operations, each in a thread, until told to stop."""
-
-    # Whether stopping ends an operation that waits for something else than
-    # the queue, by ending the steps of its session.
-    interrupt_on_stop = False
 
     def __init__(self, queue=None, enqueue_ops=None, close_op=None,
                  cancel_op=None, queue_closed_exception_types=None,
@@ -90,8 +83,7 @@ class QueueRunner(object):
     def _run(self, sess, enqueue_op, coord=None):
         ended = False
         try:
-            # A callable made once skips what is the same in every call.
-            enqueue = sess.make_callable(enqueue_op)
+            enqueue = self._make_enqueue(sess, enqueue_op)
             while True:
                 if coord and coord.should_stop():
                     break
@@ -102,11 +94,7 @@ class QueueRunner(object):
                         self._runs_per_session[sess] -= 1
                         ended = True
                         if self._runs_per_session[sess] == 0:
-                            try:
-                                sess.run(self._close_op)
-                            except Exception as e:
-                                logging.vlog(1, "Ignored exception: %s",
-                                             str(e))
+                            self._run_ignoring_errors(sess, self._close_op)
                         return
         except Exception as e:
             if coord:
@@ -121,17 +109,21 @@ class QueueRunner(object):
                 with self._lock:
                     self._runs_per_session[sess] -= 1
 
-    def _close_on_stop(self, sess, cancel_op, coord, threads):
-        coord.wait_for_stop()
+    def _make_enqueue(self, sess, enqueue_op):
+        """What a thread calls again and again."""
+        # A callable made once skips what is the same in every call.
+        return sess.make_callable(enqueue_op)
+
+    @staticmethod
+    def _run_ignoring_errors(sess, op):
         try:
-            sess.run(cancel_op)
+            sess.run(op)
         except Exception as e:
             logging.vlog(1, "Ignored exception: %s", str(e))
-        if self.interrupt_on_stop:
-            for thread in threads:
-                thread.join(_INTERRUPT_AFTER_SECS)
-            if any(thread.is_alive() for thread in threads):
-                _sluice.session_of(sess._core).interrupt()
+
+    def _close_on_stop(self, sess, cancel_op, coord, threads):
+        coord.wait_for_stop()
+        self._run_ignoring_errors(sess, cancel_op)
 
     def create_threads(self, sess, coord=None, daemon=False, start=False):
         """One thread per operation; none if this session has them already."""

@@ -1,6 +1,9 @@
 """SyncReplicasOptimizer: one step from the gradients of several workers."""
 
+import time
+
 from sluice.framework import dtypes
+from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework.op_builder import apply_op
 from sluice.ops import array_ops
@@ -9,9 +12,9 @@ from sluice.ops import data_flow_ops
 from sluice.ops import variables
 from sluice.platform import tf_logging as logging
 from sluice.training import optimizer
-from sluice.training import queue_runner_impl
 from sluice.training import session_manager
 from sluice.training import session_run_hook
+from sluice.training import sync_replicas_runner
 
 
 def _assign(variable, value):
@@ -26,11 +29,17 @@ class SyncReplicasOptimizer(optimizer.Optimizer):
 
     Workers push gradients to accumulators and wait for a token; a thread of
     the chief applies the average of enough of them and hands tokens out.
+
+    A step that has waited for `step_timeout_secs` (None: for ever), and much
+    longer than steps usually take, names the workers it waits for and lets the
+    others compute what is missing. With `least_replicas` given, later steps
+    are made of fewer gradients, but not of fewer than that.
     """
 
     def __init__(self, opt, replicas_to_aggregate, total_num_replicas=None,
                  variable_averages=None, variables_to_average=None,
-                 use_locking=False, name="sync_replicas", replica_id=None):
+                 use_locking=False, name="sync_replicas", replica_id=None,
+                 step_timeout_secs=30, least_replicas=None):
         if total_num_replicas is None:
             total_num_replicas = replicas_to_aggregate
         if replica_id is not None:
@@ -47,10 +56,14 @@ class SyncReplicasOptimizer(optimizer.Optimizer):
         self._variables_to_average = variables_to_average
         self._total_num_replicas = total_num_replicas
         self._tokens_per_step = max(total_num_replicas, replicas_to_aggregate)
+        self._step_timeout_secs = step_timeout_secs
+        self._least_replicas = replicas_to_aggregate if \
+            least_replicas is None else least_replicas
         self._global_step = None
         self._sync_token_queue = None
         self._chief_queue_runner = None
         self._accumulator_list = []
+        self._takes = []
 
     def compute_gradients(self, *args, **kwargs):
         return self._opt.compute_gradients(*args, **kwargs)
@@ -125,6 +138,7 @@ class SyncReplicasOptimizer(optimizer.Optimizer):
                 else:
                     raise ValueError("Unknown grad type!")
                 aggregated.append((taken, var))
+                self._takes.append(taken.op.inputs[1])
                 self._accumulator_list.append((accumulator, var.device))
         return train_ops, aggregated
 
@@ -148,10 +162,12 @@ class SyncReplicasOptimizer(optimizer.Optimizer):
             with ops.control_dependencies([sync_op]), ops.name_scope(""):
                 sync_op = self._variable_averages.apply(
                     self._variables_to_average)
-        self._chief_queue_runner = queue_runner_impl.QueueRunner(
-            dummy_queue, [sync_op])
-        # It waits for gradients that no worker sends any more.
-        self._chief_queue_runner.interrupt_on_stop = True
+        self._token_ops = sync_replicas_runner.TokenOps(
+            queue, global_step, self._accumulator_list)
+        self._chief_queue_runner = sync_replicas_runner.ChiefQueueRunner(
+            dummy_queue, sync_op, self._token_ops, self._takes,
+            self._replicas_to_aggregate, self._step_timeout_secs,
+            self._least_replicas)
         return train_op
 
     def get_chief_queue_runner(self):
@@ -193,6 +209,7 @@ class _SyncReplicasOptimizerHook(session_run_hook.SessionRunHook):
         self._sync_optimizer = sync_optimizer
         self._is_chief = is_chief
         self._num_tokens = num_tokens
+        self._wait = None
 
     def begin(self):
         opt = self._sync_optimizer
@@ -200,6 +217,7 @@ class _SyncReplicasOptimizerHook(session_run_hook.SessionRunHook):
             raise ValueError("SyncReplicasOptimizer.apply_gradient should be "
                              "called before using the hook.")
         self._ready_for_local_init_op = opt.ready_for_local_init_op
+        opt._token_ops.build()
         if self._is_chief:
             self._local_init_op = opt.chief_init_op
             self._q_runner = opt.get_chief_queue_runner()
@@ -222,5 +240,28 @@ class _SyncReplicasOptimizerHook(session_run_hook.SessionRunHook):
         if self._init_tokens_op is not None:
             session.run(self._init_tokens_op)
         if self._q_runner is not None:
+            self._q_runner.training_ended = False
             self._q_runner.create_threads(session, coord=coord, daemon=True,
                                           start=True)
+        else:
+            self._wait = sync_replicas_runner.TokenWait(session, coord)
+            self._wait.start()
+
+    def before_run(self, run_context):
+        if self._wait is not None:
+            self._wait.began = time.time()
+
+    def after_run(self, run_context, run_values):
+        if self._wait is not None:
+            self._wait.began = None
+
+    def end(self, session):
+        if self._q_runner is not None:
+            # Closing the session tells the other workers.
+            self._q_runner.training_ended = True
+            return
+        try:
+            # The others go on, and need the token that this one holds.
+            session.run(self._sync_optimizer._token_ops.hand_out)
+        except errors.OpError as e:
+            logging.vlog(1, "Ignored exception: %s", str(e))
