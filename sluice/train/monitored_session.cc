@@ -54,12 +54,13 @@ size_t IndexOf(Output output, std::vector<Output>* all) {
 ChiefSessionCreator::ChiefSessionCreator(
     Graph& graph, const std::shared_ptr<Scaffold>& scaffold,
     SessionConfig config, std::string checkpoint_dir,
-    std::string checkpoint_path)
+    std::string checkpoint_path, bool continue_live_training)
     : graph_(graph),
       scaffold_(OrNew(scaffold)),
       config_(std::move(config)),
       checkpoint_dir_(std::move(checkpoint_dir)),
-      checkpoint_path_(std::move(checkpoint_path)) {}
+      checkpoint_path_(std::move(checkpoint_path)),
+      continue_live_training_(continue_live_training) {}
 
 absl::StatusOr<std::shared_ptr<Session>> ChiefSessionCreator::CreateSession() {
   SLUICE_RETURN_IF_ERROR(scaffold_->Finalize(graph_));
@@ -75,6 +76,7 @@ absl::StatusOr<std::shared_ptr<Session>> ChiefSessionCreator::CreateSession() {
   restore.saver = scaffold_->saver.get();
   restore.checkpoint_dir = checkpoint_dir_;
   restore.checkpoint_path = checkpoint_path_;
+  restore.continue_live_training = continue_live_training_;
   return SessionManager(graph_, scaffold_->ready_ops())
       .PrepareSession(config_, init, restore);
 }

@@ -38,7 +38,8 @@ class ChiefSessionCreator : public SessionCreator {
   ChiefSessionCreator(Graph& graph, const std::shared_ptr<Scaffold>& scaffold,
                       SessionConfig config = {},
                       std::string checkpoint_dir = {},
-                      std::string checkpoint_path = {});
+                      std::string checkpoint_path = {},
+                      bool continue_live_training = true);
   absl::StatusOr<std::shared_ptr<Session>> CreateSession() override;
 
  private:
@@ -47,6 +48,7 @@ class ChiefSessionCreator : public SessionCreator {
   const SessionConfig config_;
   const std::string checkpoint_dir_;
   const std::string checkpoint_path_;
+  const bool continue_live_training_;
 };
 
 // Waits until the chief has made the model ready.
@@ -171,6 +173,9 @@ struct TrainingSessionOptions {
   double max_wait_secs = 7200;
   // Empty: checkpoint_dir.
   std::string summary_dir = {};
+  // A chief that was started anew goes on from the model in the parameter
+  // servers if other workers have brought that further than the checkpoint.
+  bool continue_live_training = true;
 };
 
 // A MonitoredSession set up for training, on the chief or on a worker.

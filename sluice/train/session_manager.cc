@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_join.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
+#include "sluice/client/collections.h"
+#include "sluice/io/bundle_reader.h"
 #include "sluice/io/checkpoint_state.h"
+#include "sluice/train/global_step.h"
 
 namespace sluice {
 namespace {
@@ -17,6 +21,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr Seconds kFirstWait(0.05);
 constexpr Seconds kLongestWait(2);
+// A model that others train makes a step in this time.
+constexpr Seconds kMovesWithin(0.2);
 // Between lines that say that somebody waits.
 constexpr Seconds kSayInterval(10);
 
@@ -44,6 +50,11 @@ class Waiting {
   bool said_ = false;
   SteadyClock::time_point last_;
 };
+
+// A task is away, or was started anew.
+bool IsLost(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsUnavailable(status);
+}
 
 std::string NameOf(const Node* node) {
   return node == nullptr ? "None" : node->name();
@@ -91,6 +102,67 @@ SessionManager::Readiness SessionManager::TryLocalInit(Session& session) {
   return std::string();
 }
 
+absl::StatusOr<std::optional<int64_t>> SessionManager::LiveStep(
+    Session& session, const RestoreOptions& options) {
+  const Variable step =
+      options.global_step ? options.global_step : GetGlobalStep(graph_);
+  const Output ready = ops_.ready_for_local_init_op
+                           ? ops_.ready_for_local_init_op
+                           : ops_.ready_op;
+  if (!options.continue_live_training || session.target().empty() || !step ||
+      !ready) {
+    return std::nullopt;
+  }
+  std::vector<Tensor> missing;
+  absl::Status status = session.Run({}, {ready}, {}, &missing);
+  if (IsLost(status)) return status;
+  if (!status.ok() || missing[0].dtype() != DType::kString) return std::nullopt;
+  // An earlier session of this task took its local variables along.
+  std::set<std::string> local;
+  for (const Variable& var : LocalVariables(graph_)) local.insert(var.name());
+  for (const std::string& name : missing[0].data<std::string>()) {
+    if (!local.contains(name)) return std::nullopt;
+  }
+  const absl::StatusOr<int64_t> value = GlobalStep(session, step);
+  if (IsLost(value.status())) return value.status();
+  if (!value.ok()) return std::nullopt;
+  return *value;
+}
+
+absl::StatusOr<bool> SessionManager::IsAhead(Session& session,
+                                             const RestoreOptions& options,
+                                             const std::string& checkpoint) {
+  SLUICE_ASSIGN_OR_RETURN(const std::optional<int64_t> live,
+                          LiveStep(session, options));
+  if (!live) return false;
+  const Variable step =
+      options.global_step ? options.global_step : GetGlobalStep(graph_);
+  const auto reader = BundleReader::Open(RealFileSystem(), checkpoint);
+  if (!reader.ok()) return false;
+  const absl::StatusOr<Tensor> saved = (*reader)->Lookup(step.name());
+  if (!saved.ok()) return false;
+  const absl::StatusOr<int64_t> at = IntegerOf(*saved);
+  if (!at.ok() || *live <= *at) return false;
+  SLUICE_LOG(INFO) << "Going on from step " << *live
+                   << ", which the parameter servers have reached; "
+                   << checkpoint << " is behind it.";
+  return true;
+}
+
+absl::StatusOr<bool> SessionManager::IsBeingTrained(
+    Session& session, const RestoreOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(const std::optional<int64_t> before,
+                          LiveStep(session, options));
+  if (!before || *before == 0) return false;
+  std::this_thread::sleep_for(kMovesWithin);
+  SLUICE_ASSIGN_OR_RETURN(const std::optional<int64_t> now,
+                          LiveStep(session, options));
+  if (!now || *now <= *before) return false;
+  SLUICE_LOG(INFO) << "Going on from step " << *now
+                   << ": other workers train this model.";
+  return true;
+}
+
 absl::StatusOr<bool> SessionManager::RestoreFromDir(
     Session& session, const RestoreOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(
@@ -100,6 +172,13 @@ absl::StatusOr<bool> SessionManager::RestoreFromDir(
   const std::vector<std::string> all(
       state->all_model_checkpoint_paths().begin(),
       state->all_model_checkpoint_paths().end());
+  SLUICE_ASSIGN_OR_RETURN(
+      const bool ahead,
+      IsAhead(session, options, state->model_checkpoint_path()));
+  if (ahead) {
+    options.saver->RecoverLastCheckpoints(all);
+    return true;
+  }
   std::vector<std::string> candidates = {state->model_checkpoint_path()};
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
     if (*it != candidates[0]) candidates.push_back(*it);
@@ -127,18 +206,22 @@ absl::StatusOr<bool> SessionManager::Restore(Session& session,
         "Can not provide both checkpoint_dir and "
         "checkpoint_filename_with_path.");
   }
-  if (options.saver == nullptr) return false;
+  const bool restores =
+      options.saver != nullptr &&
+      !(options.checkpoint_path.empty() && options.checkpoint_dir.empty());
+  if (!restores) return IsBeingTrained(session, options);
   if (!options.checkpoint_path.empty()) {
     SLUICE_RETURN_IF_ERROR(
         options.saver->Restore(session, options.checkpoint_path));
     return true;
   }
-  if (options.checkpoint_dir.empty()) return false;
   const auto start = SteadyClock::now();
   Waiting waiting(recovery_wait_secs_);
   while (true) {
-    SLUICE_ASSIGN_OR_RETURN(const bool restored,
-                            RestoreFromDir(session, options));
+    SLUICE_ASSIGN_OR_RETURN(bool restored, RestoreFromDir(session, options));
+    if (!restored) {
+      SLUICE_ASSIGN_OR_RETURN(restored, IsBeingTrained(session, options));
+    }
     const Seconds waited = SteadyClock::now() - start;
     if (restored || !options.wait_for_checkpoint ||
         waited.count() >= options.max_wait_secs) {
@@ -218,20 +301,32 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::WaitForSession(
   // task.
   SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
                           Session::Create(config, graph_));
+  bool local_done = false;
   while (true) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string local, TryLocalInit(*session));
     std::string ready = "None";
-    if (local.empty()) {
-      SLUICE_ASSIGN_OR_RETURN(ready, ModelReady(*session));
-      if (ready.empty()) return session;
+    Readiness local = local_done ? Readiness("") : TryLocalInit(*session);
+    local_done = local.ok() && local->empty();
+    if (local_done) {
+      Readiness model = ModelReady(*session);
+      if (model.ok() && model->empty()) return session;
+      if (model.ok()) ready = *model;
+      if (!model.ok()) local = model.status();
     }
+    if (IsLost(local.status())) {
+      // Not a model that is not initialised: nobody is there.
+      local = StrCat("not reachable: ", local.status().message());
+      local_done = false;
+      session->Close().IgnoreError();
+      SLUICE_ASSIGN_OR_RETURN(session, Session::Create(config, graph_));
+    }
+    SLUICE_RETURN_IF_ERROR(local.status());
     if (Seconds(SteadyClock::now() - start).count() >= max_wait_secs) {
       return DeadlineExceeded("Session was not ready after waiting ",
                               static_cast<int64_t>(max_wait_secs), " secs.");
     }
     waiting.Sleep(
         StrCat("Waiting for model to be ready.  Ready_for_local_init_op:  ",
-               local.empty() ? "None" : local, ", ready: ", ready));
+               local->empty() ? "None" : *local, ", ready: ", ready));
   }
 }
 

@@ -5,11 +5,13 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sluice/client/variable.h"
 #include "sluice/graph/graph.h"
 #include "sluice/session/session.h"
 #include "sluice/train/saver.h"
@@ -44,6 +46,12 @@ struct RestoreOptions {
   // Wait for a checkpoint that is not there yet.
   bool wait_for_checkpoint = false;
   double max_wait_secs = 7200;
+  // A chief that was started anew does not take back what other workers have
+  // trained meanwhile: a model in the cluster that is further than the newest
+  // checkpoint, or moves, stays as it is.
+  bool continue_live_training = true;
+  // None: the graph's.
+  Variable global_step = {};
 };
 
 // Thread-compatible.
@@ -73,6 +81,15 @@ class SessionManager {
 
   absl::StatusOr<bool> Restore(Session& session, const RestoreOptions& options);
   absl::StatusOr<bool> RestoreFromDir(Session& session,
+                                      const RestoreOptions& options);
+  // The global step of a model that is whole in a cluster; none otherwise.
+  absl::StatusOr<std::optional<int64_t>> LiveStep(
+      Session& session, const RestoreOptions& options);
+  // Whether the cluster holds a later model than the checkpoint.
+  absl::StatusOr<bool> IsAhead(Session& session, const RestoreOptions& options,
+                               const std::string& checkpoint);
+  // Whether others train the model at this moment.
+  absl::StatusOr<bool> IsBeingTrained(Session& session,
                                       const RestoreOptions& options);
   Readiness ModelReady(Session& session);
   Readiness TryLocalInit(Session& session);

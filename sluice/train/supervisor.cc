@@ -123,6 +123,8 @@ absl::StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(
     RestoreOptions restore;
     restore.saver = saver();
     restore.checkpoint_dir = options_.logdir;
+    restore.continue_live_training = options_.continue_live_training;
+    restore.global_step = options_.global_step;
     SLUICE_ASSIGN_OR_RETURN(session_,
                             manager.PrepareSession(config, init, restore));
     SLUICE_RETURN_IF_ERROR(WriteGraphOnce());
@@ -202,6 +204,7 @@ absl::Status Supervisor::StartStandardServices(
         });
   }
   if (options_.save_model_secs > 0 && saver() != nullptr) {
+    saves_ = true;
     coordinator_.StartLoop("SVTimerCheckpointThread",
                            Coordinator::Seconds(options_.save_model_secs),
                            [this, session] { return SaveOnce(*session); });
@@ -219,14 +222,39 @@ absl::Status Supervisor::SaveOnce(Session& session) {
   SLUICE_RETURN_IF_ERROR(saver()->Save(session, save_path_, options).status());
   writer_->AddSessionLog(pb::SessionLog::CHECKPOINT, save_path_,
                          options.global_step);
+  saved_step_ = options.global_step;
   return absl::OkStatus();
+}
+
+absl::Status Supervisor::SaveAtTheEnd() {
+  if (!std::exchange(saves_, false) || !options_.save_on_stop ||
+      session_ == nullptr) {
+    return absl::OkStatus();
+  }
+  if (options_.global_step) {
+    SLUICE_ASSIGN_OR_RETURN(const int64_t step,
+                            GlobalStep(*session_, options_.global_step));
+    if (step == saved_step_) return absl::OkStatus();
+  }
+  return SaveOnce(*session_);
 }
 
 absl::Status Supervisor::RecordSummaries(Session& session) {
   std::vector<Output> fetches = {ops_.summary_op};
   if (options_.global_step) fetches.push_back(options_.global_step.value());
   std::vector<Tensor> values;
-  SLUICE_RETURN_IF_ERROR(session.Run({}, fetches, {}, &values));
+  const absl::Status status = session.Run({}, fetches, {}, &values);
+  if (absl::IsInvalidArgument(status) &&
+      status.message().find("You must feed a value for placeholder") !=
+          absl::string_view::npos) {
+    return InvalidArgument(
+        "The Supervisor runs its summary_op by itself, in a step that feeds "
+        "nothing: ",
+        status.message(),
+        " Set save_summaries_secs = 0 and record what training steps fetch by "
+        "SummaryComputed.");
+  }
+  SLUICE_RETURN_IF_ERROR(status);
   int64_t step = 0;
   if (values.size() > 1) {
     SLUICE_ASSIGN_OR_RETURN(step, IntegerOf(values[1]));
@@ -250,6 +278,12 @@ absl::Status Supervisor::Stop() {
   const Coordinator::Seconds grace(options_.stop_grace_secs);
   StopThreads(coordinator_, session_.get(), grace);
   const absl::Status status = coordinator_.Join(Coordinator::Seconds(0));
+  if (status.ok()) {
+    if (absl::Status saved = SaveAtTheEnd(); !saved.ok()) {
+      SLUICE_LOG(WARNING) << "The model could not be saved at the end: "
+                          << StatusText(saved);
+    }
+  }
   if (writer_ != nullptr) {
     // Tells readers where this run ended.
     writer_->AddSessionLog(pb::SessionLog::STOP, "", std::nullopt);

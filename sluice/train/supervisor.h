@@ -45,6 +45,12 @@ struct SupervisorOptions {
   double recovery_wait_secs = 30;
   double stop_grace_secs = 120;
   std::string checkpoint_basename = "model.ckpt";
+  // When it stops, and not because of an error, it saves once more; if it saves
+  // at all.
+  bool save_on_stop = true;
+  // A chief that was started anew goes on from the model in the parameter
+  // servers if other workers have brought that further than the checkpoint.
+  bool continue_live_training = true;
 };
 
 // Closes the graph to new nodes. Errors of its making come from
@@ -71,7 +77,7 @@ class Supervisor {
   void Loop(double interval_secs, std::function<absl::Status()> body);
   void RequestStop(absl::Status error = absl::OkStatus());
   bool ShouldStop() const { return coordinator_.ShouldStop(); }
-  // Waits for the threads and closes the event file. No checkpoint is saved.
+  // Waits for the threads, saves if that is wanted and closes the event file.
   absl::Status Stop();
 
   // Records a summary that the program computed itself.
@@ -89,6 +95,7 @@ class Supervisor {
   absl::Status Setup();
   absl::Status WriteGraphOnce();
   absl::Status SaveOnce(Session& session);
+  absl::Status SaveAtTheEnd();
   absl::Status RecordSummaries(Session& session);
 
   Graph& graph_;
@@ -98,6 +105,9 @@ class Supervisor {
   std::string save_path_;
   std::shared_ptr<SummaryWriter> writer_;
   bool graph_written_ = false;
+  // Whether a thread saves, and what it saved last.
+  bool saves_ = false;
+  std::optional<int64_t> saved_step_;
   Coordinator coordinator_;
   // The service threads use it until they stop.
   std::shared_ptr<Session> session_;

@@ -64,8 +64,9 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredTrainingSession(
   hooks.insert(hooks.end(), options.hooks.begin(), options.hooks.end());
   return MonitoredSession::Create(
       graph,
-      std::make_unique<ChiefSessionCreator>(graph, scaffold, config,
-                                            options.checkpoint_dir),
+      std::make_unique<ChiefSessionCreator>(
+          graph, scaffold, config, options.checkpoint_dir,
+          /*checkpoint_path=*/"", options.continue_live_training),
       std::move(hooks), session_options);
 }
 

@@ -5,6 +5,7 @@ import random
 import sys
 import time
 
+from sluice.client import session
 from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework import protos
@@ -154,8 +155,10 @@ class ChiefSessionCreator(SessionCreator):
     """Restores the model or initializes it."""
 
     def __init__(self, scaffold=None, master="", config=None,
-                 checkpoint_dir=None, checkpoint_filename_with_path=None):
+                 checkpoint_dir=None, checkpoint_filename_with_path=None,
+                 continue_live_training=True):
         self._checkpoint_dir = checkpoint_dir
+        self._continue_live_training = continue_live_training
         self._checkpoint_filename_with_path = checkpoint_filename_with_path
         self._scaffold = scaffold or Scaffold()
         self._session_manager = None
@@ -169,7 +172,8 @@ class ChiefSessionCreator(SessionCreator):
                 ready_op=self._scaffold.ready_op,
                 ready_for_local_init_op=(
                     self._scaffold.ready_for_local_init_op),
-                graph=ops.get_default_graph())
+                graph=ops.get_default_graph(),
+                continue_live_training=self._continue_live_training)
         return self._session_manager
 
     def create_session(self):
@@ -194,6 +198,7 @@ class WorkerSessionCreator(SessionCreator):
         self._config = config
         self._max_wait_secs = max_wait_secs
 
+    _continue_live_training = True
     _get_session_manager = ChiefSessionCreator._get_session_manager
 
     def create_session(self):
@@ -211,8 +216,13 @@ def MonitoredTrainingSession(master="", is_chief=True, checkpoint_dir=None,
                              stop_grace_period_secs=120,
                              log_step_count_steps=100, max_wait_secs=7200,
                              save_checkpoint_steps=USE_DEFAULT,
-                             summary_dir=None):
-    """A MonitoredSession set up for training, on the chief or a worker."""
+                             summary_dir=None, continue_live_training=True):
+    """A MonitoredSession set up for training, on the chief or a worker.
+
+    A chief that was started anew goes on from the model in the parameter
+    servers if other workers have brought that further than the checkpoint,
+    unless `continue_live_training` is false.
+    """
     if save_summaries_steps is USE_DEFAULT and \
             save_summaries_secs is USE_DEFAULT:
         save_summaries_steps, save_summaries_secs = 100, None
@@ -238,7 +248,8 @@ def MonitoredTrainingSession(master="", is_chief=True, checkpoint_dir=None,
     all_hooks = list(chief_only_hooks or [])
     creator = ChiefSessionCreator(scaffold=scaffold,
                                   checkpoint_dir=checkpoint_dir,
-                                  master=master, config=config)
+                                  master=master, config=config,
+                                  continue_live_training=continue_live_training)
     summary_dir = summary_dir or checkpoint_dir
     if summary_dir:
         if log_step_count_steps and log_step_count_steps > 0:
@@ -289,9 +300,9 @@ class _MonitoredSession(object):
 
     def run_step_fn(self, step_fn):
         """Calls step_fn(step_context), which may run with and without hooks."""
-        arguments = inspect.getfullargspec(step_fn).args
-        if tuple(arguments) not in (("step_context",),
-                                    ("self", "step_context")):
+        arguments = tuple(inspect.getfullargspec(step_fn).args)
+        if arguments not in (("step_context",),
+                             ("self", "step_context")):
             raise ValueError(
                 "`step_fn` may either have one `step_context` argument, or "
                 "`self` and `step_context` arguments if it's an instance "
@@ -593,13 +604,27 @@ class _CoordinatedSession(_WrappedSession):
             raise
 
 
+def _identity(fetch):
+    """A key that is the same for the same objects in the same structure."""
+    if isinstance(fetch, dict):
+        return (type(fetch),) + tuple((key, _identity(value))
+                                      for key, value in fetch.items())
+    if isinstance(fetch, (list, tuple)):
+        return (type(fetch),) + tuple(map(_identity, fetch))
+    return fetch if isinstance(fetch, str) else id(fetch)
+
+
 class _HookedSession(_WrappedSession):
     """Runs hooks before and after each step, and their fetches in it."""
+
+    _MOST_PLANS = 64
 
     def __init__(self, sess, hooks):
         super().__init__(sess)
         self._hooks = hooks
         self._should_stop = False
+        # (fetches, their leaves, how to put values back), by identity.
+        self._plans = {}
 
     def _check_stop(self):
         return self._should_stop
@@ -618,16 +643,32 @@ class _HookedSession(_WrappedSession):
         run_metadata = run_metadata or protos.RunMetadata()
         # A step without options takes the fast way.
         plain = not wants_metadata and not options.ByteSize()
-        outputs = self._sess.run(
-            fetches=actual_fetches, feed_dict=feed_dict,
-            options=None if plain else options,
-            run_metadata=None if plain else run_metadata)
+        if plain and isinstance(self._sess, session.BaseSession):
+            outputs = self._run_together(actual_fetches, feed_dict)
+        else:
+            outputs = self._sess.run(
+                fetches=actual_fetches, feed_dict=feed_dict,
+                options=None if plain else options,
+                run_metadata=None if plain else run_metadata)
         for hook in self._hooks:
             hook.after_run(run_context, session_run_hook.SessionRunValues(
                 results=outputs.get(hook), options=options,
                 run_metadata=run_metadata))
         self._should_stop = self._should_stop or run_context.stop_requested
         return outputs["caller"]
+
+    def _run_together(self, fetches, feed_dict):
+        """Runs them as one list, by which the session knows the step again;
+        what several hooks want is in it once."""
+        key = _identity(fetches)
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= self._MOST_PLANS:
+                self._plans.clear()
+            wanted = session._Fetches(self._sess.graph, fetches)
+            # Its objects live as long as their ids are in the key.
+            plan = self._plans[key] = (fetches, wanted.leaves, wanted.rebuild)
+        return plan[2](self._sess.run(plan[1], feed_dict))
 
     def _call_hook_before_run(self, run_context, fetch_dict, user_feed_dict,
                               options):

@@ -9,12 +9,19 @@ from sluice.framework import errors
 from sluice.framework import ops
 from sluice.platform import tf_logging as logging
 from sluice.training import checkpoint_management
+from sluice.training import checkpoint_utils
+from sluice.training import training_util
 
 # Between looks whether a model is ready; recovery_wait_secs is the longest.
 _FIRST_WAIT_SECS = 0.05
 _LONGEST_WAIT_SECS = 2.0
 # Between lines that say so.
 _SAY_SO_SECS = 10.0
+# A model that others train makes a step in this time.
+_MOVES_WITHIN_SECS = 0.2
+
+# A task is away, or was started anew.
+_LOST = (errors.AbortedError, errors.UnavailableError)
 
 
 def _maybe_name(obj):
@@ -41,11 +48,17 @@ class _Waiting(object):
 
 
 class SessionManager(object):
-    """Initializes a model, restores it, or waits until someone else did."""
+    """Initializes a model, restores it, or waits until someone else did.
+
+    With `continue_live_training` a chief that was started anew does not take
+    back what other workers have trained meanwhile: a model in the parameter
+    servers that is further than the newest checkpoint, or moves, stays.
+    """
 
     def __init__(self, local_init_op=None, ready_op=None,
                  ready_for_local_init_op=None, graph=None,
-                 recovery_wait_secs=30, local_init_run_options=None):
+                 recovery_wait_secs=30, local_init_run_options=None,
+                 continue_live_training=True):
         if graph is None:
             graph = ops.get_default_graph()
         if ready_for_local_init_op is not None and local_init_op is None:
@@ -60,6 +73,9 @@ class SessionManager(object):
         self._recovery_wait_secs = recovery_wait_secs
         self._target = None
         self._local_init_run_options = local_init_run_options
+        self._continue_live_training = continue_live_training
+        # Supervisors have steps that the graph's collections do not know.
+        self.global_step = None
 
     def _restore_checkpoint(self, master, saver=None, checkpoint_dir=None,
                             checkpoint_filename_with_path=None,
@@ -74,7 +90,7 @@ class SessionManager(object):
         try:
             if not saver or not (checkpoint_dir or
                                  checkpoint_filename_with_path):
-                return sess, False
+                return sess, self._is_being_trained(sess)
             if checkpoint_filename_with_path:
                 saver.restore(sess, checkpoint_filename_with_path)
                 return sess, True
@@ -82,18 +98,81 @@ class SessionManager(object):
             wait = _Waiting(self._recovery_wait_secs)
             state = checkpoint_management.get_checkpoint_state(checkpoint_dir)
             while not state or not state.model_checkpoint_path:
+                if self._is_being_trained(sess):
+                    return sess, True
                 if not wait_for_checkpoint or \
                         time.time() - start >= max_wait_secs:
                     return sess, False
                 wait("Waiting for checkpoint to be available.")
                 state = checkpoint_management.get_checkpoint_state(
                     checkpoint_dir)
-            saver.restore(sess, state.model_checkpoint_path)
+            if not self._is_ahead(sess, state.model_checkpoint_path):
+                saver.restore(sess, state.model_checkpoint_path)
             saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
             return sess, True
         except BaseException:
             self._safe_close(sess)
             raise
+
+    def _get_global_step(self):
+        if self.global_step is not None:
+            return self.global_step
+        return training_util.get_global_step(self._graph)
+
+    def _live_step(self, sess):
+        """The global step of a model that is whole in a cluster, or None."""
+        step = self._get_global_step()
+        ready = self._ready_for_local_init_op
+        if ready is None:
+            ready = self._ready_op
+        if not self._target or not self._continue_live_training or \
+                step is None or ready is None:
+            return None
+        try:
+            missing = sess.run(ready)
+            # An earlier session of this task took its local variables along.
+            local = {v.op.name.encode() for v in self._graph.get_collection(
+                ops.GraphKeys.LOCAL_VARIABLES)}
+            if missing is None or getattr(missing, "dtype", None) == \
+                    np.int32 or not local.issuperset(missing.tolist()):
+                return None
+            return int(sess.run(step))
+        except _LOST:
+            raise
+        except errors.OpError:
+            return None
+
+    def _is_ahead(self, sess, checkpoint):
+        """Whether the cluster holds a later model than a checkpoint: this is
+        a new chief, and others have gone on training."""
+        live = self._live_step(sess)
+        if live is None:
+            return False
+        step = self._get_global_step()
+        try:
+            saved = int(checkpoint_utils.NewCheckpointReader(
+                checkpoint).get_tensor(step.op.name))
+        except (errors.OpError, ValueError):
+            return False
+        if live <= saved:
+            return False
+        logging.info("Going on from step %d, which the parameter servers have "
+                     "reached; %s is behind it.", live, checkpoint)
+        return True
+
+    def _is_being_trained(self, sess):
+        """Whether others train the model at this moment, where there is no
+        checkpoint to tell how old it is."""
+        before = self._live_step(sess)
+        if not before:
+            return False
+        time.sleep(_MOVES_WITHIN_SECS)
+        now = self._live_step(sess)
+        if now is None or now <= before:
+            return False
+        logging.info("Going on from step %d: other workers train this model.",
+                     now)
+        return True
 
     def prepare_session(self, master, init_op=None, saver=None,
                         checkpoint_dir=None,
@@ -172,14 +251,25 @@ class SessionManager(object):
         # One session serves for all looks; making one costs several calls to
         # every task.
         sess = session.Session(self._target, graph=self._graph, config=config)
+        local_ok = False
         try:
             while True:
                 not_ready_message = None
-                local_ok, local_message = self._try_run_local_init_op(sess)
-                if local_ok:
-                    is_ready, not_ready_message = self._model_ready(sess)
-                    if is_ready:
-                        return sess
+                try:
+                    if not local_ok:
+                        local_ok, local_message = \
+                            self._try_run_local_init_op(sess)
+                    if local_ok:
+                        is_ready, not_ready_message = self._model_ready(sess)
+                        if is_ready:
+                            return sess
+                except _LOST as e:
+                    # Not a model that is not initialized: nobody is there.
+                    local_ok = False
+                    local_message = "not reachable: " + e.message
+                    self._safe_close(sess)
+                    sess = session.Session(self._target, graph=self._graph,
+                                           config=config)
                 if time.time() >= deadline:
                     raise errors.DeadlineExceededError(
                         None, None, "Session was not ready after waiting %d "

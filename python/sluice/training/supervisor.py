@@ -26,7 +26,14 @@ _GraphKeys = ops.GraphKeys
 
 
 class Supervisor(object):
-    """Initializes, restores, saves, records and stops together."""
+    """Initializes, restores, saves, records and stops together.
+
+    When it stops, and not because of an error, it saves once more, unless
+    `save_on_stop` is false or it does not save anyway. A chief that was started
+    anew goes on from the model in the parameter servers if other workers have
+    brought that further than the checkpoint, unless `continue_live_training`
+    is false.
+    """
 
     # "Not given", where None switches a service off.
     USE_DEFAULT = 0
@@ -40,7 +47,8 @@ class Supervisor(object):
                  save_model_secs=600, recovery_wait_secs=30,
                  stop_grace_secs=120, checkpoint_basename="model.ckpt",
                  session_manager=None, summary_writer=USE_DEFAULT,
-                 init_fn=None, local_init_run_options=None):
+                 init_fn=None, local_init_run_options=None,
+                 save_on_stop=True, continue_live_training=True):
         if graph is None:
             graph = ops.get_default_graph()
         self._graph = graph
@@ -58,9 +66,14 @@ class Supervisor(object):
         self._recovery_wait_secs = recovery_wait_secs
         self._stop_grace_secs = stop_grace_secs
         self._init_fn = init_fn
+        self._save_on_stop = save_on_stop
+        self._continue_live_training = continue_live_training
         self._is_chief = is_chief
         self._coord = coordinator.Coordinator()
         self._started_threads = []
+        # The session to save when this stops, and the step that was saved.
+        self._saved_session = None
+        self._saved_step = None
         if is_chief:
             self._summary_writer = None
             if self._is_default(summary_writer):
@@ -159,13 +172,16 @@ class Supervisor(object):
         return None
 
     def _init_session_manager(self, session_manager=None):
-        self._session_manager = session_manager or \
-            session_manager_mod.SessionManager(
-                local_init_op=self._local_init_op, ready_op=self._ready_op,
-                ready_for_local_init_op=self._ready_for_local_init_op,
-                graph=self._graph,
-                recovery_wait_secs=self._recovery_wait_secs,
-                local_init_run_options=self._local_init_run_options)
+        if session_manager is not None:
+            self._session_manager = session_manager
+            return
+        self._session_manager = session_manager_mod.SessionManager(
+            local_init_op=self._local_init_op, ready_op=self._ready_op,
+            ready_for_local_init_op=self._ready_for_local_init_op,
+            graph=self._graph, recovery_wait_secs=self._recovery_wait_secs,
+            local_init_run_options=self._local_init_run_options,
+            continue_live_training=self._continue_live_training)
+        self._session_manager.global_step = self._global_step
 
     def _verify_setup(self):
         """Replicas must not each have variables of their own."""
@@ -261,6 +277,7 @@ class Supervisor(object):
                 threads.append(SVStepCounterThread(self, sess))
         if self.saver and self._save_model_secs:
             threads.append(SVTimerCheckpointThread(self, sess))
+            self._saved_session = sess
         for thread in threads:
             thread.start()
         self._started_threads.extend(threads)
@@ -299,7 +316,9 @@ class Supervisor(object):
             self._coord.join(threads,
                              stop_grace_period_secs=self._stop_grace_secs,
                              ignore_live_threads=ignore_live_threads)
+            self._save_at_the_end()
         finally:
+            self._saved_session = None
             if close_summary_writer and self._summary_writer:
                 # Tells readers where this run ended.
                 self._summary_writer.add_session_log(
@@ -308,6 +327,28 @@ class Supervisor(object):
                 self._graph_added_to_summary = False
 
     Stop = stop
+
+    def _save(self, sess):
+        logging.info("Saving checkpoint to path %s", self._save_path)
+        self.saver.save(sess, self._save_path, global_step=self._global_step)
+        if self._global_step is None:
+            return
+        self._saved_step = training_util.global_step(sess, self._global_step)
+        if self._summary_writer:
+            self._summary_writer.add_session_log(
+                SessionLog(status=SessionLog.CHECKPOINT,
+                           checkpoint_path=self._save_path), self._saved_step)
+
+    def _save_at_the_end(self):
+        sess = self._saved_session
+        if sess is None or sess._closed or not self._save_on_stop:
+            return
+        try:
+            if self._global_step is None or self._saved_step != \
+                    training_util.global_step(sess, self._global_step):
+                self._save(sess)
+        except errors.OpError as e:
+            logging.warning("The model could not be saved at the end: %s", e)
 
     def request_stop(self, ex=None):
         self._coord.request_stop(ex=ex)
@@ -343,12 +384,13 @@ class Supervisor(object):
     def managed_session(self, master="", config=None,
                         start_standard_services=True,
                         close_summary_writer=True):
+        sess = None
         try:
             sess = self.prepare_or_wait_for_session(
                 master=master, config=config,
                 start_standard_services=start_standard_services)
             yield sess
-        except BaseException as e:
+        except Exception as e:  # Ctrl-C is no error; it stops and goes on.
             self.request_stop(e)
         finally:
             try:
@@ -356,7 +398,8 @@ class Supervisor(object):
                 self.stop(close_summary_writer=close_summary_writer)
             finally:
                 try:
-                    sess.close()
+                    if sess is not None:
+                        sess.close()
                 except Exception:  # What led here is more telling.
                     pass
 
@@ -370,12 +413,21 @@ class SVSummaryThread(coordinator.LooperThread):
         self._sess = sess
 
     def run_loop(self):
-        if self._sv.global_step is not None:
-            summaries, step = self._sess.run([self._sv.summary_op,
-                                              self._sv.global_step])
-            step = int(step)
-        else:
-            summaries, step = self._sess.run(self._sv.summary_op), None
+        try:
+            if self._sv.global_step is not None:
+                summaries, step = self._sess.run([self._sv.summary_op,
+                                                  self._sv.global_step])
+                step = int(step)
+            else:
+                summaries, step = self._sess.run(self._sv.summary_op), None
+        except errors.InvalidArgumentError as e:
+            if "You must feed a value for placeholder" not in e.message:
+                raise
+            raise errors.InvalidArgumentError(
+                e.node_def, e.op, "The Supervisor runs its summary_op by "
+                "itself, in a step that feeds nothing: " + e.message +
+                " Give it summary_op=None and record what training steps "
+                "fetch by Supervisor.summary_computed().")
         if self._sv.summary_writer:
             logging.info("Recording summary at step %s.", step)
             self._sv.summary_writer.add_summary(summaries, step)
@@ -425,14 +477,7 @@ class SVTimerCheckpointThread(coordinator.LooperThread):
         self._sess = sess
 
     def run_loop(self):
-        logging.info("Saving checkpoint to path %s", self._sv.save_path)
-        self._sv.saver.save(self._sess, self._sv.save_path,
-                            global_step=self._sv.global_step)
-        if self._sv.summary_writer and self._sv.global_step is not None:
-            step = training_util.global_step(self._sess, self._sv.global_step)
-            self._sv.summary_writer.add_session_log(
-                SessionLog(status=SessionLog.CHECKPOINT,
-                           checkpoint_path=self._sv.save_path), step)
+        self._sv._save(self._sess)
 
 
 def basic_train_loop(supervisor, train_step_fn, args=None, kwargs=None,
@@ -447,5 +492,5 @@ def basic_train_loop(supervisor, train_step_fn, args=None, kwargs=None,
             with supervisor.managed_session(master) as sess:
                 while not supervisor.should_stop():
                     train_step_fn(sess, *args, **kwargs)
-        except errors.AbortedError:
+        except (errors.AbortedError, errors.UnavailableError):
             should_retry = True
