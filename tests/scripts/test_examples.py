@@ -149,7 +149,70 @@ def test_a_cluster_learns_to_read_digits(tmp_path, form):
                      re.MULTILINE), out
 
 
-@pytest.mark.parametrize("name", ["trainer", "line_fit", "digits"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_line_is_that_of_the_workers_points(tmp_path, form):
+    program = ["--ps", "1", "--workers", "2", example(form, "line_fit"),
+               "--epochs=60", "--train_dir=logs"]
+    code, out = run(program, tmp_path)
+    assert code == 0, out
+    fits = [[float(x) for x in fit] for fit in re.findall(
+        r"Least squares of node: \d, w: (\S+), b0: (\S+)$", out, re.MULTILINE)]
+    assert len(fits) == 2, out
+    expected = [sum(x) / 2 for x in zip(*fits)]
+    pattern = r"Partial result from node: %d, w: (\S+), b0: (\S+)$"
+    for worker in range(2):
+        last = re.findall(pattern % worker, out, re.MULTILINE)[-5:]
+        for i in range(2):
+            mean = sum(float(line[i]) for line in last) / len(last)
+            assert abs(mean - expected[i]) < 0.1, out
+    # Started again it goes on from its checkpoint: there is little left to do.
+    program[-2] = "--epochs=1"
+    code, out = run(program, tmp_path)
+    assert code == 0, out
+    assert "Restoring parameters from logs/model.ckpt-" in out
+    first = re.search(pattern % 0, out, re.MULTILINE)
+    for i in range(2):
+        assert abs(float(first.group(i + 1)) - expected[i]) < 0.3, out
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_synchronous_workers_end_together(tmp_path, form):
+    code, out = run(["--ps", "1", "--workers", "3",
+                     example(form, "sync_trainer"), "--last_step=100",
+                     "--train_dir=logs"], tmp_path)
+    assert code == 0, out
+    ends = re.findall(r"^\[worker/\d\] Stopped at step (\d+) after \d+ runs, "
+                      r"loss (\S+)$", out, re.MULTILINE)
+    assert len(ends) == 3, out
+    assert max(int(step) for step, _ in ends) >= 100
+    state = (tmp_path / "logs" / "checkpoint").read_text()
+    assert int(re.search(r"model.ckpt-(\d+)", state).group(1)) >= 100
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_client_trains_on_all_workers(tmp_path, form):
+    code, out = run(["--ps", "1", "--workers", "2", example(form, "in_graph")],
+                    tmp_path)
+    assert code == 0, out
+    assert "[worker/1] Served" in out
+    line = re.search(r"steps of 2 towers: w = (.*), b = (.*), loss", out)
+    w, b = numbers(line.group(1)), numbers(line.group(2))
+    for got, true in zip(w + b, [3, -2, 0.5]):
+        assert abs(got - true) < 0.01, out
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_over_two_ps_learns_words(tmp_path, form):
+    code, out = run(["--ps", "2", "--workers", "2", example(form, "embeddings"),
+                     "--last_step=800", "--train_dir=logs"], tmp_path)
+    assert code == 0, out
+    parts = re.findall(r"Neighbours of the same topic: (\S+) %", out)
+    assert len(parts) == 2, out
+    assert all(float(part) > 80 for part in parts), out
+
+
+@pytest.mark.parametrize("name", ["trainer", "line_fit", "digits",
+                                  "sync_trainer", "in_graph", "embeddings"])
 def test_a_trainer_without_a_cluster_says_how_to_get_one(tmp_path, name):
     code, out = run([example("cc", name)], tmp_path)
     assert code == 1
