@@ -3,7 +3,8 @@
 //   sluice run --ps 1 --workers 2 build/bin/line_fit
 //
 // Every worker prints what it sees of the line after each pass over the points,
-// until it is stopped (or for --epochs passes).
+// until it is stopped (or for --epochs passes). Stopped and started again it
+// goes on from its checkpoint.
 #include <algorithm>
 #include <random>
 
@@ -36,6 +37,20 @@ static Model Build(const With &scope) {
   return m;
 }
 
+using Points = std::vector<std::pair<float, float>>;
+
+// What all this is about, in one go.
+static void PrintLeastSquares(int node, const Points &points) {
+  double x = 0, y = 0, xx = 0, xy = 0;
+  const auto n = static_cast<double>(points.size());
+  for (const auto &[px, py] : points) {
+    x += px, y += py, xx += px * px, xy += px * py;
+  }
+  const double w = (n * xy - x * y) / (n * xx - x * x);
+  std::cout << "Least squares of node: " << node << ", w: " << w
+            << ", b0: " << (y - w * x) / n << std::endl;
+}
+
 static absl::Status Run(int argc, char **argv) {
   SLUICE_ASSIGN_OR_RETURN(const TaskConfig task, TaskFromFlags(argc, argv));
   SLUICE_ASSIGN_OR_RETURN(auto server,
@@ -44,11 +59,12 @@ static absl::Status Run(int argc, char **argv) {
 
   std::mt19937 random(task.task);
   std::normal_distribution<float> noise(0, 0.4f);
-  std::vector<std::pair<float, float>> points;
+  Points points;
   for (int i = 0; i <= 100; ++i) {
     const float x = 0.02f * static_cast<float>(i) - 1;
     points.emplace_back(x, 2 * x + 0.2f + noise(random));
   }
+  PrintLeastSquares(task.task, points);
   Graph graph;
   const Model m = Build(With(Scope(graph).Device(OnReplica(task))));
 

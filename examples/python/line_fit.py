@@ -3,7 +3,8 @@
     sluice run --ps 1 --workers 2 examples/python/line_fit.py
 
 Every worker prints what it sees of the line after each pass over the points,
-until it is stopped (or for --epochs passes).
+until it is stopped (or for --epochs passes). Stopped and started again it goes
+on from its checkpoint.
 """
 
 import numpy as np
@@ -29,6 +30,8 @@ def main(_):
     rng = np.random.RandomState(FLAGS.task_index)
     xs = np.linspace(-1, 1, 101)
     ys = 2 * xs + 0.2 + 0.4 * rng.randn(101)
+    print("Least squares of node: %d, w: %s, b0: %s" % (
+        (FLAGS.task_index,) + tuple(np.polyfit(xs, ys, 1))))
     with tf.device(tf.train.replica_device_setter(
             worker_device="/job:worker/task:%d" % FLAGS.task_index,
             cluster=cluster)):
