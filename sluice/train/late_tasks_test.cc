@@ -67,7 +67,7 @@ TEST(LateTasks, NamesThoseThatAreDeadSlowOrIdle) {
   idle.add_sessions()->set_idle_seconds(9);
   EXPECT_EQ(cluster.LateTasksFrom("w:0"),
             " /job:worker/replica:0/task:3 at w:3 does not answer: refused."
-            " /job:worker/replica:0/task:1 has been in a step for 12.0 s."
+            " /job:worker/replica:0/task:1 has been in a step for 12 s."
             " /job:worker/replica:0/task:2 has run no step for 9.0 s.");
 }
 
