@@ -118,14 +118,14 @@ TEST(RemoteWorker, ALargeTensorComesInChunks) {
   }
 }
 
+// A sanitizer's allocator gives memory back as it likes.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
 int64_t PageFaults() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
 }
 
-// A sanitizer's allocator gives memory back as it likes.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
 TEST(RemoteWorker, TensorsComeIntoMemoryThatOthersCameInto) {
   const RendezvousEnds ends = RemoteEnds();
   const Tensor sent(DType::kFloat, {4 << 20});

@@ -114,8 +114,9 @@ class Network::Channel : public RpcChannel {
     call->done = std::move(done);
     network_.Start(call, request);
     if (options.deadline) {
-      network_.scheduler_.At(*options.deadline, life_, [this, call] {
-        network_.Finish(call, DeadlineExceeded("Deadline Exceeded"), {});
+      // The channel may be gone by then.
+      network_.scheduler_.At(*options.deadline, life_, [&n = network_, call] {
+        n.Finish(call, DeadlineExceeded("Deadline Exceeded"), {});
       });
     }
   }

@@ -42,28 +42,6 @@ absl::Status StridedSliceShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StridedSliceSpec> SpecFromInputs(const KernelContext& ctx,
-                                                int first,
-                                                StridedSliceMasks masks) {
-  const Tensor& begin = ctx.input(first);
-  const Tensor& end = ctx.input(first + 1);
-  const Tensor& strides = ctx.input(first + 2);
-  if (begin.rank() != 1 || end.shape() != begin.shape() ||
-      strides.shape() != begin.shape()) {
-    return InvalidArgument(
-        "Expected begin, end, and strides to be 1D equal size tensors, but "
-        "got shapes ",
-        begin.shape().DebugString(), ", ", end.shape().DebugString(), ", and ",
-        strides.shape().DebugString(), " instead.");
-  }
-  StridedSliceSpec spec;
-  spec.begin = IndexValues(begin);
-  spec.end = IndexValues(end);
-  spec.strides = IndexValues(strides);
-  spec.masks = masks;
-  return spec;
-}
-
 Shape ShapeOfPlan(const StridedSlicePlan& plan) {
   return Shape(std::span<const int64_t>(plan.shape.data(), plan.shape.size()));
 }
@@ -99,8 +77,9 @@ class StridedSliceKernel : public Kernel {
 
   absl::Status Run(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    SLUICE_ASSIGN_OR_RETURN(const StridedSliceSpec spec,
-                            SpecFromInputs(ctx, 1, masks_));
+    SLUICE_ASSIGN_OR_RETURN(
+        const StridedSliceSpec spec,
+        StridedSliceSpec::Of(ctx.input(1), ctx.input(2), ctx.input(3), masks_));
     SLUICE_ASSIGN_OR_RETURN(const StridedSlicePlan plan,
                             PlanStridedSlice(x.shape().dims(), spec));
     const Shape shape = ShapeOfPlan(plan);
@@ -152,8 +131,9 @@ class StridedSliceGradKernel : public Kernel {
                              sizes.shape().DebugString());
     }
     SLUICE_ASSIGN_OR_RETURN(Shape shape, ShapeOfSizes(sizes));
-    SLUICE_ASSIGN_OR_RETURN(const StridedSliceSpec spec,
-                            SpecFromInputs(ctx, 1, masks_));
+    SLUICE_ASSIGN_OR_RETURN(
+        const StridedSliceSpec spec,
+        StridedSliceSpec::Of(ctx.input(1), ctx.input(2), ctx.input(3), masks_));
     SLUICE_ASSIGN_OR_RETURN(const StridedSlicePlan plan,
                             PlanStridedSlice(shape.dims(), spec));
     const Shape expected = ShapeOfPlan(plan);

@@ -138,6 +138,21 @@ StridedSliceMasks StridedSliceMasks::Of(const AttrMap& attrs) {
           mask("new_axis_mask"), mask("shrink_axis_mask")};
 }
 
+absl::StatusOr<StridedSliceSpec> StridedSliceSpec::Of(
+    const Tensor& begin, const Tensor& end, const Tensor& strides,
+    const StridedSliceMasks& masks) {
+  if (begin.rank() != 1 || end.shape() != begin.shape() ||
+      strides.shape() != begin.shape()) {
+    return InvalidArgument(
+        "Expected begin, end, and strides to be 1D equal size tensors, but "
+        "got shapes ",
+        begin.shape().DebugString(), ", ", end.shape().DebugString(), ", and ",
+        strides.shape().DebugString(), " instead.");
+  }
+  return StridedSliceSpec{IndexValues(begin), IndexValues(end),
+                          IndexValues(strides), masks};
+}
+
 absl::StatusOr<StridedSlicePlan> PlanStridedSlice(
     std::span<const int64_t> dims, const StridedSliceSpec& spec) {
   const int rank = static_cast<int>(dims.size());

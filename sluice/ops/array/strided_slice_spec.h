@@ -31,6 +31,12 @@ struct StridedSliceSpec {
   std::optional<IndexVector> end;
   IndexVector strides;
   StridedSliceMasks masks;
+
+  // Of a kernel's inputs; checks their shapes.
+  static absl::StatusOr<StridedSliceSpec> Of(const Tensor& begin,
+                                             const Tensor& end,
+                                             const Tensor& strides,
+                                             const StridedSliceMasks& masks);
 };
 
 struct StridedSlicePlan {

@@ -333,45 +333,45 @@ absl::StatusOr<GradientArray> GradientOf(const Scope& scope, Output handle,
   return array;
 }
 
-Grads ReadGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
+// Of what was taken from an array at an index or at several: `op_type` puts
+// the gradient there.
+Grads TakenGradient(Scope& scope, const Node& op, const Output& dy,
+                    const char* name, const char* op_type) {
   SLUICE_ASSIGN_OR_RETURN(const GradientArray array,
-                          GradientOf(scope, op.input(0), op.input(2), dy[0]));
-  const Scope inner = scope.NameScope("TensorArrayWrite");
+                          GradientOf(scope, op.input(0), op.input(2), dy));
+  const Scope inner = scope.NameScope(name);
   return std::vector<Grad>{
-      {},
-      {},
-      inner.Add("TensorArrayWriteV3",
-                {array.handle, op.input(1), dy[0], array.flow})};
+      {}, {}, inner.Add(op_type, {array.handle, op.input(1), dy, array.flow})};
+}
+
+// Of what was put there: `op_type` takes the gradient.
+Grads PutGradient(Scope& scope, const Node& op, const Output& dy,
+                  const char* op_type) {
+  SLUICE_ASSIGN_OR_RETURN(const GradientArray array,
+                          GradientOf(scope, op.input(0), dy, dy));
+  const Output grad =
+      scope.Add(op_type, {array.handle, op.input(1), array.flow},
+                {{"dtype", op.attr<DType>("T")}});
+  return std::vector<Grad>{{}, {}, grad, dy};
+}
+
+Grads ReadGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
+  return TakenGradient(scope, op, dy[0], "TensorArrayWrite",
+                       "TensorArrayWriteV3");
 }
 
 Grads WriteGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
-  SLUICE_ASSIGN_OR_RETURN(const GradientArray array,
-                          GradientOf(scope, op.input(0), dy[0], dy[0]));
-  const Output grad =
-      scope.Add("TensorArrayReadV3", {array.handle, op.input(1), array.flow},
-                {{"dtype", op.attr<DType>("T")}});
-  return std::vector<Grad>{{}, {}, grad, dy[0]};
+  return PutGradient(scope, op, dy[0], "TensorArrayReadV3");
 }
 
 Grads GatherGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
-  SLUICE_ASSIGN_OR_RETURN(const GradientArray array,
-                          GradientOf(scope, op.input(0), op.input(2), dy[0]));
-  const Scope inner = scope.NameScope("TensorArrayScatter");
-  return std::vector<Grad>{
-      {},
-      {},
-      inner.Add("TensorArrayScatterV3",
-                {array.handle, op.input(1), dy[0], array.flow})};
+  return TakenGradient(scope, op, dy[0], "TensorArrayScatter",
+                       "TensorArrayScatterV3");
 }
 
 Grads ScatterGradient(Scope& scope, const Node& op,
                       std::span<const Output> dy) {
-  SLUICE_ASSIGN_OR_RETURN(const GradientArray array,
-                          GradientOf(scope, op.input(0), dy[0], dy[0]));
-  const Output grad =
-      scope.Add("TensorArrayGatherV3", {array.handle, op.input(1), array.flow},
-                {{"dtype", op.attr<DType>("T")}});
-  return std::vector<Grad>{{}, {}, grad, dy[0]};
+  return PutGradient(scope, op, dy[0], "TensorArrayGatherV3");
 }
 
 Grads ConcatGradient(Scope& scope, const Node& op, std::span<const Output> dy) {

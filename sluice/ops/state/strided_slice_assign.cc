@@ -16,22 +16,10 @@ namespace strided_slice_assign {
 
 absl::StatusOr<StridedSlicePlan> PlanFor(const KernelContext& ctx,
                                          const Shape& variable) {
-  const Tensor& begin = ctx.input(1);
-  const Tensor& end = ctx.input(2);
-  const Tensor& strides = ctx.input(3);
-  if (begin.rank() != 1 || end.shape() != begin.shape() ||
-      strides.shape() != begin.shape()) {
-    return InvalidArgument(
-        "Expected begin, end, and strides to be 1D equal size tensors, but "
-        "got shapes ",
-        begin.shape().DebugString(), ", ", end.shape().DebugString(), ", and ",
-        strides.shape().DebugString(), " instead.");
-  }
-  StridedSliceSpec spec;
-  spec.begin = IndexValues(begin);
-  spec.end = IndexValues(end);
-  spec.strides = IndexValues(strides);
-  spec.masks = StridedSliceMasks::Of(ctx.node().attrs());
+  SLUICE_ASSIGN_OR_RETURN(
+      const StridedSliceSpec spec,
+      StridedSliceSpec::Of(ctx.input(1), ctx.input(2), ctx.input(3),
+                           StridedSliceMasks::Of(ctx.node().attrs())));
   return PlanStridedSlice(variable.dims(), spec);
 }
 
