@@ -1,29 +1,95 @@
 #include "sluice/train/apply.h"
 
-#include "sluice/autodiff/gate.h"
 #include "sluice/base/strings.h"
+#include "sluice/train/apply_rows.h"
+#include "sluice/train/arithmetic.h"
+#include "sluice/train/variable_ops.h"
 
 namespace sluice {
 namespace {
 
-// `value` as `dtype`: itself if it has it.
-Output CastTo(const Scope& scope, Output value, DType dtype) {
-  if (!value || BaseType(TypeOf(value)) == dtype) return value;
-  return scope.Add("Cast", {value}, {{"DstT", dtype}});
+// One update op. Its inputs are, in order: the variable and its slots, the
+// values of `read`, `before`, the gradient (and its indices), `after`.
+struct Update {
+  std::string op;  // Without "Sparse" and "Resource".
+  std::vector<Variable> state;
+  std::vector<Variable> read;
+  std::vector<Output> before;
+  std::vector<Output> after;
+  AttrMap attrs;
+};
+
+Node* AddUpdate(const Scope& outer, Update update, const Grad& grad,
+                bool use_locking) {
+  const std::string op = StrCat(update.state[0].resource() ? "Resource" : "",
+                                grad.is_slices() ? "Sparse" : "", update.op);
+  Scope scope = outer;
+  std::vector<Output> inputs;
+  for (const Variable& variable : update.state) {
+    inputs.push_back(variable.ref());
+  }
+  if (!update.read.empty()) {
+    // Python turns them into tensors in the scope of the op.
+    const Scope inner = outer.NameScope(op);
+    for (const Variable& variable : update.read) {
+      inputs.push_back(ReadValue(inner, variable));
+    }
+    scope = outer.Named(inner.context().name_scope);
+  }
+  inputs.insert(inputs.end(), update.before.begin(), update.before.end());
+  inputs.push_back(grad.values);
+  if (grad.is_slices()) inputs.push_back(grad.indices);
+  inputs.insert(inputs.end(), update.after.begin(), update.after.end());
+  update.attrs.Set("use_locking", use_locking);
+  return scope.AddNode(op, inputs, std::move(update.attrs));
 }
 
-// The first element of a vector, with the nodes of Python's `x[0]`.
-Output First(const Scope& outer, Output vector) {
-  const Scope scope = outer.NameScope("strided_slice");
-  const Output begin = scope.Named("stack").Ints({0});
-  const Output end = scope.Named("stack_1").Ints({1});
-  const Output strides = scope.Named("stack_2").Ints({1});
-  return scope.Named(scope.context().name_scope)
-      .Add("StridedSlice", {vector, begin, end, strides},
-           {{"shrink_axis_mask", 1}});
+// In the order given, each in the type of `var`.
+std::vector<Output> Cast(const Scope& scope, const Variable& var,
+                         std::vector<Output> values) {
+  for (Output& value : values) value = CastTo(scope, value, var.dtype());
+  return values;
 }
 
-// Every row once, with the sum of what came for it.
+Power PowerFor(const Scope& scope, const Variable& power, DType dtype) {
+  if (power.dtype() == dtype) return {power, {}};
+  if (!power.resource()) return {{}, CastTo(scope, power.value(), dtype)};
+  const Scope inner = scope.NameScope("Cast");
+  return {{},
+          inner.Named(inner.context().name_scope)
+              .Add("Cast", {ReadValue(inner, power)}, {{"DstT", dtype}})};
+}
+
+AdamTerms TermsFor(const Scope& scope, const Variable& var,
+                   const AdamParameters& p) {
+  const DType dtype = var.dtype();
+  AdamTerms terms;
+  terms.power1 = PowerFor(scope, p.beta1_power, dtype);
+  if (p.beta2_power) terms.power2 = PowerFor(scope, p.beta2_power, dtype);
+  terms.rate = CastTo(scope, p.rate, dtype);
+  terms.beta1 = CastTo(scope, p.beta1, dtype);
+  terms.beta2 = CastTo(scope, p.beta2, dtype);
+  terms.epsilon = CastTo(scope, p.epsilon, dtype);
+  return terms;
+}
+
+// The fused op of the Adam family for a whole variable.
+Node* ApplyDense(const Scope& scope, const char* op, const Variable& var,
+                 const AdamSlots& slots, const AdamTerms& t, AttrMap attrs,
+                 const Grad& grad, bool use_locking) {
+  Update update = {op, {var, slots.m, slots.v}, {}, {}, {}, std::move(attrs)};
+  for (const Power& power : {t.power1, t.power2}) {
+    if (power.variable) update.read.push_back(power.variable);
+    if (power.value) update.before.push_back(power.value);
+  }
+  for (const Output& o : {t.rate, t.beta1, t.beta2, t.epsilon}) {
+    update.before.push_back(o);
+  }
+  return AddUpdate(scope, std::move(update), grad, use_locking);
+}
+
+}  // namespace
+
 Grad SumRepeatedRows(const Scope& scope, const Grad& grad) {
   const std::vector<Output> unique = scope.AddMulti("Unique", {grad.indices});
   if (unique.size() != 2) return Grad();
@@ -33,215 +99,171 @@ Grad SumRepeatedRows(const Scope& scope, const Grad& grad) {
   return Grad::Slices(sums, unique[0], grad.dense_shape);
 }
 
-// One update op. Its inputs are, in order: the variable and its slots,
-// `before`, the gradient (and its indices), `after`.
-struct Update {
-  std::string op;  // Without "Sparse" and "Resource".
-  std::vector<Variable> state;
-  std::vector<Output> before;
-  std::vector<Output> after;
-  AttrMap attrs;
-};
-
-Node* AddUpdate(const Scope& scope, Update update, const Grad& grad,
-                bool use_locking) {
-  std::vector<Output> inputs;
-  inputs.reserve(update.state.size() + update.before.size() +
-                 update.after.size() + 2);
-  for (const Variable& variable : update.state) {
-    inputs.push_back(variable.ref());
-  }
-  inputs.insert(inputs.end(), update.before.begin(), update.before.end());
-  inputs.push_back(grad.values);
-  if (grad.is_slices()) inputs.push_back(grad.indices);
-  inputs.insert(inputs.end(), update.after.begin(), update.after.end());
-  update.attrs.Set("use_locking", use_locking);
-  return scope.AddNode(StrCat(update.state[0].resource() ? "Resource" : "",
-                              grad.is_slices() ? "Sparse" : "", update.op),
-                       inputs, std::move(update.attrs));
-}
-
-// Slices with repeated rows summed, anything else as it is.
-Grad Prepared(const Scope& scope, const Grad& grad) {
-  return grad.is_slices() ? SumRepeatedRows(scope, grad) : grad;
-}
-
-std::vector<Output> Cast(const Scope& scope, const Variable& var,
-                         std::vector<Output> values) {
-  for (Output& value : values) value = CastTo(scope, value, var.dtype());
-  return values;
-}
-
-// Python's `1 - x`: the constant is made after the scope of the operation.
-Output OneMinus(const Scope& outer, Output x) {
-  const Scope scope = outer.NameScope("sub");
-  const Output one =
-      scope.Named("x").Const(ScalarOfType(BaseType(TypeOf(x)), 1));
-  return scope.Named(scope.context().name_scope).Add("Sub", {one, x});
-}
-
-Output Mul(const Scope& scope, Output a, Output b) {
-  return scope.Named("mul").Add("Mul", {a, b});
-}
-
-Output ReadValue(const Scope& scope, const Variable& var) {
-  if (!var.resource()) return var.value();
-  return scope.Device(var.device())
-      .Add("ReadVariableOp", {var.ref()}, {{"dtype", var.dtype()}});
-}
-
-Output AddRows(const Scope& scope, const Variable& var, Output indices,
-               Output rows, bool use_locking) {
-  if (!var.resource()) {
-    return scope.Add("ScatterAdd", {var.ref(), indices, rows},
-                     {{"use_locking", use_locking}});
-  }
-  Node* add = scope.AddNode("ResourceScatterAdd", {var.ref(), indices, rows});
-  return ReadValue(scope.Control(std::vector<Node*>{add}), var);
-}
-
-Output Assigned(const Scope& scope, std::string_view op, const Variable& var,
-                Output value, bool use_locking) {
-  if (!var.resource()) {
-    return scope.Add(op, {var.ref(), value}, {{"use_locking", use_locking}});
-  }
-  Node* assign = scope.AddNode(StrCat(op, "VariableOp"), {var.ref(), value});
-  return ReadValue(scope.Control(std::vector<Node*>{assign}), var);
-}
-
-// mean = mean * beta, then the rows of `scaled` are added to it.
-Output DecayAndAdd(const Scope& scope, const Variable& mean, Output beta,
-                   Output indices, Output scaled, bool use_locking) {
-  const Output decayed =
-      Assigned(scope, "Assign", mean, Mul(scope, ReadValue(scope, mean), beta),
-               use_locking);
-  return AddRows(scope.Control({decayed}), mean, indices, scaled, use_locking);
-}
-
-Node* ApplySparseAdam(const Scope& scope, const Variable& var,
-                      const Variable& m, const Variable& v,
-                      const std::vector<Output>& p, const Grad& grad,
-                      bool use_locking) {
-  const Output &power1 = p[0], &power2 = p[1], &beta1 = p[3], &beta2 = p[4];
-  const Output root = scope.Add("Sqrt", {OneMinus(scope, power2)});
-  const Output scaled_rate = Mul(scope, p[2], root);
-  const Output rate = scope.Named("truediv").Add(
-      "RealDiv", {scaled_rate, OneMinus(scope, power1)});
-  const Output m_rows = Mul(scope, grad.values, OneMinus(scope, beta1));
-  const Output m_t =
-      DecayAndAdd(scope, m, beta1, grad.indices, m_rows, use_locking);
-  const Output squares = Mul(scope, grad.values, grad.values);
-  const Output v_rows = Mul(scope, squares, OneMinus(scope, beta2));
-  const Output v_t =
-      DecayAndAdd(scope, v, beta2, grad.indices, v_rows, use_locking);
-  const Output v_root = scope.Add("Sqrt", {v_t});
-  const Output step = Mul(scope, rate, m_t);
-  const Output divisor = scope.Named("add").Add("AddV2", {v_root, p[5]});
-  const Output delta = scope.Named("truediv").Add("RealDiv", {step, divisor});
-  const Output update = Assigned(scope, "AssignSub", var, delta, use_locking);
-  const std::vector<Node*> all = {update.node, m_t.node, v_t.node};
-  return scope.ok() ? Group(scope, all) : nullptr;
-}
-
-}  // namespace
-
-Node* ApplyGradientDescent(const Scope& scope, const Variable& var, Output rate,
+Node* ApplyGradientDescent(const Scope& scope, const Variable& var,
+                           const DescentParameters& parameters,
                            const Grad& grad, bool use_locking) {
-  if (grad.is_slices() && !var.resource()) {
-    const Output step =
-        Mul(scope, grad.values, CastTo(scope, rate, var.dtype()));
-    return scope.AddNode("ScatterSub", {var.ref(), grad.indices, step},
-                         {{"use_locking", use_locking}});
+  if (grad.is_slices() && var.resource()) {
+    const Output down = scope.Add("Neg", {grad.values});
+    const Output delta = Times(scope, down, parameters.given);
+    return ScatterRows(scope, "ScatterAdd", var, grad.indices, delta,
+                       use_locking);
   }
+  const Output rate = CastTo(scope, parameters.rate, var.dtype());
   if (grad.is_slices()) {
-    const Output negative = scope.Named("Neg").Add("Neg", {grad.values});
-    const Output step = Mul(scope, negative, CastTo(scope, rate, var.dtype()));
-    return scope.AddNode("ResourceScatterAdd", {var.ref(), grad.indices, step});
+    const Output delta = Times(scope, grad.values, rate);
+    return ScatterRows(scope, "ScatterSub", var, grad.indices, delta,
+                       use_locking);
   }
-  return AddUpdate(
-      scope, {"ApplyGradientDescent", {var}, Cast(scope, var, {rate}), {}, {}},
-      grad, use_locking);
+  return AddUpdate(scope, {"ApplyGradientDescent", {var}, {}, {rate}, {}, {}},
+                   grad, use_locking);
 }
 
 Node* ApplyMomentum(const Scope& scope, const Variable& var,
                     const Variable& accumulator,
                     const MomentumParameters& parameters, const Grad& grad,
                     bool use_locking) {
-  const Grad rows = Prepared(scope, grad);
   const std::vector<Output> p =
       Cast(scope, var, {parameters.rate, parameters.momentum});
   return AddUpdate(scope,
                    {"ApplyMomentum",
                     {var, accumulator},
+                    {},
                     {p[0]},
                     {p[1]},
                     {{"use_nesterov", parameters.nesterov}}},
-                   rows, use_locking);
+                   grad, use_locking);
 }
 
 Node* ApplyAdagrad(const Scope& scope, const Variable& var,
                    const Variable& accumulator, Output rate, const Grad& grad,
                    bool use_locking) {
-  const Grad rows = Prepared(scope, grad);
-  return AddUpdate(
-      scope,
-      {"ApplyAdagrad", {var, accumulator}, Cast(scope, var, {rate}), {}, {}},
-      rows, use_locking);
+  return AddUpdate(scope,
+                   {"ApplyAdagrad",
+                    {var, accumulator},
+                    {},
+                    Cast(scope, var, {rate}),
+                    {},
+                    {}},
+                   grad, use_locking);
+}
+
+Node* ApplyAdagradDa(const Scope& scope, const Variable& var,
+                     const Variable& sum, const Variable& sum_of_squares,
+                     const AdagradDaParameters& parameters, const Grad& grad,
+                     bool use_locking) {
+  std::vector<Output> after(4);
+  after[3] = scope.Add("Identity", {parameters.step});
+  after[0] = CastTo(scope, parameters.rate, var.dtype());
+  after[1] = CastTo(scope, parameters.l1, var.dtype());
+  after[2] = CastTo(scope, parameters.l2, var.dtype());
+  return AddUpdate(scope,
+                   {"ApplyAdagradDA",
+                    {var, sum, sum_of_squares},
+                    {},
+                    {},
+                    std::move(after),
+                    {}},
+                   grad, use_locking);
 }
 
 Node* ApplyAdadelta(const Scope& scope, const Variable& var,
                     const Variable& accumulator, const Variable& update,
                     const AdadeltaParameters& parameters, const Grad& grad,
                     bool use_locking) {
-  const Grad rows = Prepared(scope, grad);
   return AddUpdate(
       scope,
       {"ApplyAdadelta",
        {var, accumulator, update},
+       {},
        Cast(scope, var, {parameters.rate, parameters.rho, parameters.epsilon}),
        {},
        {}},
-      rows, use_locking);
+      grad, use_locking);
 }
 
-Node* ApplyAdam(const Scope& scope, const Variable& var, const Variable& m,
-                const Variable& v, const AdamParameters& parameters,
-                const Grad& grad, bool use_locking) {
-  const Grad rows = Prepared(scope, grad);
-  const std::vector<Output> p =
-      Cast(scope, var,
-           {ReadValue(scope, parameters.beta1_power),
-            ReadValue(scope, parameters.beta2_power), parameters.rate,
-            parameters.beta1, parameters.beta2, parameters.epsilon});
-  if (rows.is_slices()) {
-    return ApplySparseAdam(scope, var, m, v, p, rows, use_locking);
+Node* ApplyAdam(const Scope& scope, const Variable& var, const AdamSlots& slots,
+                const AdamParameters& parameters, const Grad& grad,
+                bool use_locking) {
+  const AdamTerms terms = TermsFor(scope, var, parameters);
+  return grad.is_slices()
+             ? ApplyAdamRows(scope, var, slots, terms, grad, use_locking)
+             : ApplyDense(scope, "ApplyAdam", var, slots, terms,
+                          {{"use_nesterov", false}}, grad, use_locking);
+}
+
+Node* ApplyLazyAdam(const Scope& scope, const Variable& var,
+                    const AdamSlots& slots, const AdamParameters& parameters,
+                    const Grad& grad, bool use_locking) {
+  if (!grad.is_slices()) {
+    return ApplyAdam(scope, var, slots, parameters, grad, use_locking);
   }
-  return AddUpdate(scope, {"ApplyAdam", {var, m, v}, p, {}, {}}, rows,
-                   use_locking);
+  return ApplyLazyAdamRows(scope, var, slots, TermsFor(scope, var, parameters),
+                           grad, use_locking);
+}
+
+Node* ApplyNadam(const Scope& scope, const Variable& var,
+                 const AdamSlots& slots, const AdamParameters& parameters,
+                 const Grad& grad, bool use_locking) {
+  const AdamTerms terms = TermsFor(scope, var, parameters);
+  return grad.is_slices()
+             ? ApplyNadamRows(scope, var, slots, terms, grad, use_locking)
+             : ApplyDense(scope, "ApplyAdam", var, slots, terms,
+                          {{"use_nesterov", true}}, grad, use_locking);
+}
+
+Node* ApplyAdaMax(const Scope& scope, const Variable& var,
+                  const AdamSlots& slots, const AdamParameters& parameters,
+                  const Grad& grad, bool use_locking) {
+  const AdamTerms terms = TermsFor(scope, var, parameters);
+  return grad.is_slices()
+             ? ApplyAdaMaxRows(scope, var, slots, terms, grad, use_locking)
+             : ApplyDense(scope, "ApplyAdaMax", var, slots, terms, {}, grad,
+                          use_locking);
+}
+
+std::vector<Node*> AdvancePowers(const Scope& scope,
+                                 const std::vector<Node*>& updates,
+                                 const AdamParameters& parameters,
+                                 bool use_locking) {
+  const Scope after =
+      scope.Control(updates).Colocate(parameters.beta1_power.node());
+  std::vector<Node*> advances;
+  const auto advance = [&](const Variable& power, Output beta) {
+    const Output next = Times(after, ReadValue(after, power), beta);
+    advances.push_back(
+        UpdateVariable(after, "Assign", power, next, use_locking).node);
+  };
+  advance(parameters.beta1_power, parameters.beta1);
+  if (parameters.beta2_power) advance(parameters.beta2_power, parameters.beta2);
+  return advances;
 }
 
 Node* ApplyRmsProp(const Scope& scope, const Variable& var, const Variable& rms,
                    const Variable& momentum, const Variable& mean,
                    const RmsPropParameters& parameters, const Grad& grad,
                    bool use_locking) {
-  const Grad rows = Prepared(scope, grad);
-  const std::vector<Output> p = Cast(scope, var,
-                                     {parameters.rate, parameters.decay,
-                                      parameters.momentum, parameters.epsilon});
+  std::vector<Output> p = Cast(scope, var,
+                               {parameters.rate, parameters.decay,
+                                parameters.momentum, parameters.epsilon});
   if (mean) {
-    return AddUpdate(
-        scope, {"ApplyCenteredRMSProp", {var, mean, rms, momentum}, p, {}, {}},
-        rows, use_locking);
+    return AddUpdate(scope,
+                     {"ApplyCenteredRMSProp",
+                      {var, mean, rms, momentum},
+                      {},
+                      std::move(p),
+                      {},
+                      {}},
+                     grad, use_locking);
   }
-  return AddUpdate(scope, {"ApplyRMSProp", {var, rms, momentum}, p, {}, {}},
-                   rows, use_locking);
+  return AddUpdate(
+      scope, {"ApplyRMSProp", {var, rms, momentum}, {}, std::move(p), {}, {}},
+      grad, use_locking);
 }
 
 Node* ApplyFtrl(const Scope& scope, const Variable& var,
                 const Variable& accumulator, const Variable& linear,
                 const FtrlParameters& parameters, const Grad& grad,
                 bool use_locking) {
-  const Grad rows = Prepared(scope, grad);
   std::vector<Output> after = {parameters.rate, parameters.l1, parameters.l2};
   if (parameters.l2_shrinkage) after.push_back(parameters.l2_shrinkage);
   after.push_back(parameters.rate_power);
@@ -249,9 +271,85 @@ Node* ApplyFtrl(const Scope& scope, const Variable& var,
                    {parameters.l2_shrinkage ? "ApplyFtrlV2" : "ApplyFtrl",
                     {var, accumulator, linear},
                     {},
+                    {},
                     Cast(scope, var, std::move(after)),
                     {}},
-                   rows, use_locking);
+                   grad, use_locking);
+}
+
+Node* ApplyProximalGradientDescent(const Scope& scope, const Variable& var,
+                                   const ProximalParameters& parameters,
+                                   const Grad& grad, bool use_locking) {
+  return AddUpdate(
+      scope,
+      {"ApplyProximalGradientDescent",
+       {var},
+       {},
+       Cast(scope, var, {parameters.rate, parameters.l1, parameters.l2}),
+       {},
+       {}},
+      grad, use_locking);
+}
+
+Node* ApplyProximalAdagrad(const Scope& scope, const Variable& var,
+                           const Variable& accumulator,
+                           const ProximalParameters& parameters,
+                           const Grad& grad, bool use_locking) {
+  return AddUpdate(
+      scope,
+      {"ApplyProximalAdagrad",
+       {var, accumulator},
+       {},
+       Cast(scope, var, {parameters.rate, parameters.l1, parameters.l2}),
+       {},
+       {}},
+      grad, use_locking);
+}
+
+Node* ApplyAddSign(const Scope& scope, const Variable& var, const Variable& m,
+                   const SignParameters& p, const Grad& grad,
+                   bool use_locking) {
+  if (grad.is_slices()) {
+    return ApplySignRows(scope, var, m, p, grad, use_locking);
+  }
+  return AddUpdate(scope,
+                   {"ApplyAddSign",
+                    {var, m},
+                    {},
+                    Cast(scope, var, {p.rate, p.alpha, p.sign_decay, p.beta}),
+                    {},
+                    {}},
+                   grad, use_locking);
+}
+
+Node* ApplyPowerSign(const Scope& scope, const Variable& var, const Variable& m,
+                     const SignParameters& p, const Grad& grad,
+                     bool use_locking) {
+  if (grad.is_slices()) {
+    return ApplySignRows(scope, var, m, p, grad, use_locking);
+  }
+  return AddUpdate(
+      scope,
+      {"ApplyPowerSign",
+       {var, m},
+       {},
+       Cast(scope, var, {p.rate, p.log_base, p.sign_decay, p.beta}),
+       {},
+       {}},
+      grad, use_locking);
+}
+
+Node* DecayWeights(const Scope& scope, const Variable& var, double decay,
+                   const Grad& grad, bool use_locking) {
+  if (!grad.is_slices()) {
+    const Output part = Times(scope, decay, ReadValue(scope, var));
+    return UpdateVariable(scope, "AssignSub", var, part, use_locking).node;
+  }
+  const Output rows = GatherRows(scope, var, grad.indices);
+  const Output part = Times(scope, -decay, rows);
+  Node* update =
+      ScatterRows(scope, "ScatterAdd", var, grad.indices, part, use_locking);
+  return ReadAfter(scope, var, update).node;
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include "sluice/autodiff/gate.h"
 #include "sluice/base/status.h"
 #include "sluice/client/collections.h"
+#include "sluice/train/apply.h"
 
 namespace sluice {
 namespace {
@@ -138,9 +139,11 @@ Node* Optimizer::ApplyGradients(const Scope& outer,
   std::vector<Node*> updates;
   for (const GradAndVar& pair : gradients) {
     if (!pair.grad || !scope.ok()) continue;
-    updates.push_back(Update(scope.NameScope(StrCat("update_", pair.var.name()))
-                                 .Colocate(pair.var.node()),
-                             pair.var, pair.grad));
+    const Scope beside = scope.NameScope(StrCat("update_", pair.var.name()))
+                             .Colocate(pair.var.node());
+    const bool sum = pair.grad.is_slices() && !TakesRepeatedRows();
+    const Grad grad = sum ? SumRepeatedRows(beside, pair.grad) : pair.grad;
+    if (grad) updates.push_back(Update(beside, pair.var, grad));
   }
   if (!scope.ok()) return nullptr;
   const std::string own_name = scope.context().name_scope;
@@ -217,14 +220,29 @@ void Optimizer::MakeSlot(const Scope& scope, const Variable& var,
 
 void Optimizer::MakeZerosSlot(const Scope& scope, const Variable& var,
                               std::string_view slot) {
-  if (!var.shape().FullyDefined()) {
-    scope.Fail(InvalidArgument(
-        "variable ", var.name(), " of shape ", var.shape().DebugString(),
-        " needs a known shape to be optimized by ", name_));
-    return;
-  }
+  if (!var.shape().FullyDefined()) return FailForShape(scope, var);
   MakeSlot(scope, var, slot, name_,
            ZerosInitializer(var.shape().AsShape(), var.dtype()));
+}
+
+void Optimizer::MakeOnesSlot(const Scope& scope, const Variable& var,
+                             std::string_view slot) {
+  if (!var.shape().FullyDefined()) return FailForShape(scope, var);
+  MakeSlot(scope, var, slot, name_,
+           OnesInitializer(var.shape().AsShape(), var.dtype()));
+}
+
+void Optimizer::MakeConstantSlot(const Scope& scope, const Variable& var,
+                                 std::string_view slot, double value) {
+  if (!var.shape().FullyDefined()) return FailForShape(scope, var);
+  MakeSlot(scope, var, slot, name_,
+           ConstantInitializer(value, var.shape().AsShape(), var.dtype()));
+}
+
+void Optimizer::FailForShape(const Scope& scope, const Variable& var) const {
+  scope.Fail(InvalidArgument(
+      "variable ", var.name(), " of shape ", var.shape().DebugString(),
+      " needs a known shape to be optimized by ", name_));
 }
 
 void Optimizer::MakeNonSlot(const Scope& scope, const Variable& beside,
@@ -234,6 +252,19 @@ void Optimizer::MakeNonSlot(const Scope& scope, const Variable& beside,
   made = Variable(scope.Colocate(beside.node()).Named(name),
                   Tensor::Scalar(initial),
                   {.trainable = false, .resource = beside.resource()});
+}
+
+void Optimizer::RequirePositive(const Scope& scope, std::string_view what,
+                                double value) {
+  if (value > 0) return;
+  scope.Fail(InvalidArgument(what, " must be positive: ", value));
+}
+
+void Optimizer::RequireNotNegative(const Scope& scope, std::string_view what,
+                                   double value) {
+  if (value >= 0) return;
+  scope.Fail(
+      InvalidArgument(what, " ", value, " needs to be positive or zero"));
 }
 
 Variable Optimizer::non_slot(std::string_view name) const {

@@ -26,6 +26,8 @@ class Hyper {
   // A number becomes a float constant of that name.
   Output In(const Scope& scope, std::string_view name) const;
   double number() const { return number_; }
+  // As it was given.
+  Input given() const { return tensor_ ? Input(tensor_) : Input(number_); }
 
  private:
   double number_ = 0;
@@ -92,8 +94,10 @@ class Optimizer {
   virtual void CreateSlots(const Scope& scope,
                            const std::vector<Variable>& variables);
   virtual void Prepare(const Scope& scope) = 0;
+  // Slices come with every row once, unless TakesRepeatedRows.
   virtual Node* Update(const Scope& scope, const Variable& var,
                        const Grad& grad) = 0;
+  virtual bool TakesRepeatedRows() const { return false; }
   // Groups the updates under `name`.
   virtual Node* Finish(const Scope& scope, const std::vector<Node*>& updates,
                        std::string_view name);
@@ -104,6 +108,11 @@ class Optimizer {
                 std::string_view op_name, const Initializer& initial);
   void MakeZerosSlot(const Scope& scope, const Variable& var,
                      std::string_view slot);
+  void MakeOnesSlot(const Scope& scope, const Variable& var,
+                    std::string_view slot);
+  // All elements `value`.
+  void MakeConstantSlot(const Scope& scope, const Variable& var,
+                        std::string_view slot, double value);
   // State that belongs to no single variable, placed beside `beside`.
   void MakeNonSlot(const Scope& scope, const Variable& beside,
                    std::string_view name, float initial);
@@ -111,7 +120,15 @@ class Optimizer {
 
   bool use_locking() const { return use_locking_; }
 
+  // Fails the scope if there is a number that must be above zero, or must not
+  // be below, and is.
+  static void RequirePositive(const Scope& scope, std::string_view what,
+                              double value);
+  static void RequireNotNegative(const Scope& scope, std::string_view what,
+                                 double value);
+
  private:
+  void FailForShape(const Scope& scope, const Variable& var) const;
   Node* CountStep(const Scope& scope, const Variable& global_step,
                   std::string_view name) const;
 

@@ -2,8 +2,11 @@
 // they are TensorFlow's.
 #pragma once
 
+#include "sluice/train/adam_optimizers.h"
 #include "sluice/train/apply.h"
 #include "sluice/train/optimizer.h"
+#include "sluice/train/proximal_optimizers.h"
+#include "sluice/train/sign_optimizers.h"
 
 namespace sluice {
 
@@ -18,10 +21,11 @@ class GradientDescentOptimizer : public Optimizer {
   void Prepare(const Scope& scope) override;
   Node* Update(const Scope& scope, const Variable& var,
                const Grad& grad) override;
+  bool TakesRepeatedRows() const override { return true; }
 
  private:
   const Hyper rate_;
-  Output rate_tensor_;
+  DescentParameters parameters_;
 };
 
 // accumulator = momentum * accumulator + gradient; var -= rate * accumulator.
@@ -85,35 +89,6 @@ class AdadeltaOptimizer : public Optimizer {
  private:
   const Hyper rate_, rho_, epsilon_;
   AdadeltaParameters parameters_;
-};
-
-struct AdamOptions {
-  Hyper learning_rate = 0.001;
-  Hyper beta1 = 0.9;
-  Hyper beta2 = 0.999;
-  Hyper epsilon = 1e-8;
-  bool use_locking = false;
-  std::string name = "Adam";
-};
-
-// Steps by running means of the gradient and of its square. Slots "m", "v".
-class AdamOptimizer : public Optimizer {
- public:
-  explicit AdamOptimizer(Hyper learning_rate);
-  explicit AdamOptimizer(AdamOptions options = {});
-
- protected:
-  void CreateSlots(const Scope& scope,
-                   const std::vector<Variable>& variables) override;
-  void Prepare(const Scope& scope) override;
-  Node* Update(const Scope& scope, const Variable& var,
-               const Grad& grad) override;
-  Node* Finish(const Scope& scope, const std::vector<Node*>& updates,
-               std::string_view name) override;
-
- private:
-  const AdamOptions options_;
-  AdamParameters parameters_;
 };
 
 struct RmsPropOptions {
