@@ -7,6 +7,7 @@ from sluice.framework.protos import (  # noqa: F401
 from sluice.summary.summary_iterator import summary_iterator  # noqa: F401
 from sluice.training.adadelta import AdadeltaOptimizer  # noqa: F401
 from sluice.training.adagrad import AdagradOptimizer  # noqa: F401
+from sluice.training.adagrad_da import AdagradDAOptimizer  # noqa: F401
 from sluice.training.adam import AdamOptimizer  # noqa: F401
 from sluice.training.basic_session_run_hooks import (  # noqa: F401
     CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook,
@@ -42,6 +43,10 @@ from sluice.training.monitored_session import (  # noqa: F401
 from sluice.training.moving_averages import (  # noqa: F401
     ExponentialMovingAverage)
 from sluice.training.optimizer import Optimizer  # noqa: F401
+from sluice.training.proximal_adagrad import (  # noqa: F401
+    ProximalAdagradOptimizer)
+from sluice.training.proximal_gradient_descent import (  # noqa: F401
+    ProximalGradientDescentOptimizer)
 from sluice.training.queue_runner_impl import (  # noqa: F401
     QueueRunner, add_queue_runner, start_queue_runners)
 from sluice.training.rmsprop import RMSPropOptimizer  # noqa: F401

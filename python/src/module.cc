@@ -2,6 +2,7 @@
 // and turns statuses into exceptions. Nothing is decided here.
 #include <pybind11/pybind11.h>
 
+#include "src/apply_binding.h"
 #include "src/gradient_binding.h"
 #include "src/graph_binding.h"
 #include "src/io_binding.h"
@@ -16,6 +17,7 @@ PYBIND11_MODULE(_sluice, m) {
   BindTensor(m);
   BindGraph(m);
   BindGradients(m);
+  BindApply(m);
   BindSession(m);
   BindFastRun(m);
   BindServer(m);

@@ -255,7 +255,9 @@ class Graph(object):
             else:
                 ids = []
                 for item in control_inputs:
-                    if isinstance(item, IndexedSlices):
+                    # A resource variable is not read to be waited for.
+                    if isinstance(item, IndexedSlices) or hasattr(item,
+                                                                  "_handle"):
                         item = item.op
                     item = self.as_graph_element(item)
                     op = item.op if isinstance(item, Tensor) else item

@@ -404,10 +404,7 @@ class ResourceVariable(Variable):
         return self._graph_element.eval(session=session)
 
     def _updated(self, op, read_value):
-        if not read_value:
-            return op
-        with ops.control_dependencies([op]):
-            return self._read()
+        return _UpdatedVariable(self, op) if read_value else op
 
     def assign(self, value, use_locking=None, name=None, read_value=True):
         value = ops.convert_to_tensor(value, dtype=self._dtype)
@@ -459,6 +456,31 @@ class ResourceVariable(Variable):
                                                      export_scope)
             var.is_resource = True
         return var
+
+
+class _UpdatedVariable(ResourceVariable):
+    """What an update returns: the variable, read after the update only.
+
+    Waiting for it (`op`) is waiting for the update; it reads nothing.
+    """
+
+    def __init__(self, variable, update):
+        self.__dict__.update(variable.__dict__)
+        self._update = update
+        with ops.control_dependencies([update]):
+            self._graph_element = self._snapshot = ResourceVariable._read(self)
+
+    @property
+    def op(self):
+        return self._update
+
+    def _read(self):
+        with ops.control_dependencies([self._update]):
+            return super()._read()
+
+    def sparse_read(self, indices, name=None):
+        with ops.control_dependencies([self._update]):
+            return super().sparse_read(indices, name)
 
 
 class SaveSliceInfo(object):

@@ -4,7 +4,7 @@ from sluice.framework import ops
 from sluice.training import optimizer
 
 
-class AdadeltaOptimizer(optimizer.Optimizer):
+class AdadeltaOptimizer(optimizer.EngineOptimizer):
     """Steps in the ratio of the means of updates and gradients."""
 
     def __init__(self, learning_rate=0.001, rho=0.95, epsilon=1e-8,
@@ -13,6 +13,7 @@ class AdadeltaOptimizer(optimizer.Optimizer):
         self._lr = learning_rate
         self._rho = rho
         self._epsilon = epsilon
+        self._lr_t = self._rho_t = self._epsilon_t = None
 
     def _create_slots(self, var_list):
         for v in var_list:
@@ -27,23 +28,7 @@ class AdadeltaOptimizer(optimizer.Optimizer):
         self._epsilon_t = ops.convert_to_tensor(
             self._call_if_callable(self._epsilon), name="epsilon")
 
-    def _apply(self, op_type, grad, var, **indices):
-        lr, rho, epsilon = self._scalars(var.dtype.base_dtype, self._lr_t,
-                                         self._rho_t, self._epsilon_t)
-        return self._run_update(
-            op_type, var,
-            [("accum", "accum"), ("accum_update", "accum_update")],
-            lr=lr, rho=rho, epsilon=epsilon, grad=grad, **indices)
-
-    def _apply_dense(self, grad, var):
-        return self._apply("ApplyAdadelta", grad, var)
-
-    def _resource_apply_dense(self, grad, var):
-        return self._apply("ApplyAdadelta", grad, var)
-
-    def _apply_sparse(self, grad, var):
-        return self._apply("SparseApplyAdadelta", grad.values, var,
-                           indices=grad.indices)
-
-    def _resource_apply_sparse(self, grad, var, indices):
-        return self._apply("SparseApplyAdadelta", grad, var, indices=indices)
+    def _update(self, grad, var):
+        return self._apply_update(
+            "Adadelta", var, ["accum", "accum_update"],
+            [self._lr_t, self._rho_t, self._epsilon_t], grad)

@@ -7,7 +7,7 @@ from sluice.ops import math_ops
 from sluice.training import optimizer
 
 
-class AdagradOptimizer(optimizer.Optimizer):
+class AdagradOptimizer(optimizer.EngineOptimizer):
     """Steps shrink with the root of the sum of squared gradients."""
 
     def __init__(self, learning_rate, initial_accumulator_value=0.1,
@@ -18,6 +18,7 @@ class AdagradOptimizer(optimizer.Optimizer):
         super().__init__(use_locking, name)
         self._learning_rate = learning_rate
         self._initial_accumulator_value = initial_accumulator_value
+        self._learning_rate_tensor = None
 
     def _create_slots(self, var_list):
         for v in var_list:
@@ -37,20 +38,6 @@ class AdagradOptimizer(optimizer.Optimizer):
         self._learning_rate_tensor = ops.convert_to_tensor(
             self._call_if_callable(self._learning_rate), name="learning_rate")
 
-    def _apply(self, op_type, grad, var, **indices):
-        lr, = self._scalars(var.dtype.base_dtype, self._learning_rate_tensor)
-        return self._run_update(op_type, var, [("accum", "accumulator")],
-                                lr=lr, grad=grad, **indices)
-
-    def _apply_dense(self, grad, var):
-        return self._apply("ApplyAdagrad", grad, var)
-
-    def _resource_apply_dense(self, grad, var):
-        return self._apply("ApplyAdagrad", grad, var)
-
-    def _apply_sparse(self, grad, var):
-        return self._apply("SparseApplyAdagrad", grad.values, var,
-                           indices=grad.indices)
-
-    def _resource_apply_sparse(self, grad, var, indices):
-        return self._apply("SparseApplyAdagrad", grad, var, indices=indices)
+    def _update(self, grad, var):
+        return self._apply_update("Adagrad", var, ["accumulator"],
+                                  [self._learning_rate_tensor], grad)

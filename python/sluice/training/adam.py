@@ -1,13 +1,12 @@
 """AdamOptimizer."""
 
+from sluice import _sluice
 from sluice.framework import ops
-from sluice.framework.op_builder import apply_op
 from sluice.ops import control_flow_ops
-from sluice.ops import math_ops
 from sluice.training import optimizer
 
 
-class AdamOptimizer(optimizer.Optimizer):
+class AdamOptimizer(optimizer.EngineOptimizer):
     """Steps by running means of the gradient and of its square."""
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999,
@@ -43,65 +42,26 @@ class AdamOptimizer(optimizer.Optimizer):
         self._epsilon_t = ops.convert_to_tensor(
             self._call_if_callable(self._epsilon), name="epsilon")
 
-    def _apply_dense(self, grad, var):
-        dtype = var.dtype.base_dtype
-        power1, power2 = self._scalars(dtype, *self._get_beta_accumulators())
-        lr, beta1, beta2, epsilon = self._scalars(
-            dtype, self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)
-        return self._run_update(
-            "ApplyAdam", var, [("m", "m"), ("v", "v")], beta1_power=power1,
-            beta2_power=power2, lr=lr, beta1=beta1, beta2=beta2,
-            epsilon=epsilon, grad=grad)
+    def _update(self, grad, var):
+        return self._apply_adam("Adam", grad, var)
 
-    def _resource_apply_dense(self, grad, var):
-        return self._apply_dense(grad, var)
-
-    def _apply_sparse_shared(self, grad, var, indices, scatter_add):
-        dtype = var.dtype.base_dtype
-        power1, power2 = self._scalars(dtype, *self._get_beta_accumulators())
-        lr, beta1, beta2, epsilon = self._scalars(
-            dtype, self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)
-        lr = lr * math_ops.sqrt(1 - power2) / (1 - power1)
-        # Not lazy: the means of all rows decay, the given rows are added to.
-        m = self.get_slot(var, "m")
-        scaled = grad * (1 - beta1)
-        m_t = m.assign(m * beta1, use_locking=self._use_locking)
-        with ops.control_dependencies([m_t]):
-            m_t = scatter_add(m, indices, scaled)
-        v = self.get_slot(var, "v")
-        scaled = (grad * grad) * (1 - beta2)
-        v_t = v.assign(v * beta2, use_locking=self._use_locking)
-        with ops.control_dependencies([v_t]):
-            v_t = scatter_add(v, indices, scaled)
-        v_sqrt = math_ops.sqrt(v_t)
-        update = var.assign_sub(lr * m_t / (v_sqrt + epsilon),
-                                use_locking=self._use_locking)
-        return control_flow_ops.group(*[update, m_t, v_t])
-
-    def _apply_sparse(self, grad, var):
-        return self._apply_sparse_shared(
-            grad.values, var, grad.indices,
-            lambda x, i, v: apply_op("ScatterAdd", None, ref=x._ref(),
-                                     indices=i, updates=v,
-                                     use_locking=self._use_locking))
-
-    def _resource_apply_sparse(self, grad, var, indices):
-        return self._apply_sparse_shared(grad, var, indices,
-                                         self._resource_scatter_add)
-
-    def _resource_scatter_add(self, x, i, v):
-        with ops.control_dependencies([apply_op(
-                "ResourceScatterAdd", None, resource=x.handle, indices=i,
-                updates=v)]):
-            return x.value()
+    def _apply_adam(self, kind, grad, var):
+        """An update of Adam's family."""
+        powers = self._get_beta_accumulators()
+        return self._apply_update(
+            kind, var, ["m", "v"],
+            [self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t], grad,
+            read=powers if isinstance(powers, tuple) else [powers])
 
     def _finish(self, update_ops, name_scope):
-        with ops.control_dependencies(update_ops):
-            power1, power2 = self._get_beta_accumulators()
-            with ops.colocate_with(power1.op):
-                update1 = power1.assign(power1 * self._beta1_t,
-                                        use_locking=self._use_locking)
-                update2 = power2.assign(power2 * self._beta2_t,
-                                        use_locking=self._use_locking)
-        return control_flow_ops.group(*update_ops + [update1, update2],
-                                      name=name_scope)
+        powers = self._get_beta_accumulators()
+        powers = powers if isinstance(powers, tuple) else (powers,)
+        graph = powers[0].graph
+        betas = (self._beta1_t, self._beta2_t)
+        updates = [getattr(u, "op", u) for u in update_ops]
+        advances = optimizer._engine(
+            graph, _sluice.advance_powers, [u._id for u in updates],
+            [optimizer._state(p) for p in powers],
+            [b._key for b in betas[:len(powers)]], bool(self._use_locking))
+        return control_flow_ops.group(
+            *updates + [graph._op(a) for a in advances], name=name_scope)

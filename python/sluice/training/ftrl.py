@@ -5,7 +5,7 @@ from sluice.framework import ops
 from sluice.training import optimizer
 
 
-class FtrlOptimizer(optimizer.Optimizer):
+class FtrlOptimizer(optimizer.EngineOptimizer):
     """Follow the regularized leader."""
 
     def __init__(self, learning_rate, learning_rate_power=-0.5,
@@ -60,28 +60,10 @@ class FtrlOptimizer(optimizer.Optimizer):
         self._learning_rate_power_tensor = ops.convert_to_tensor(
             self._learning_rate_power, name="learning_rate_power")
 
-    def _apply(self, op_type, grad, var, **arguments):
-        dtype = var.dtype.base_dtype
-        lr, l1, l2 = self._scalars(dtype, self._learning_rate_tensor,
-                                   self._l1_tensor, self._l2_tensor)
+    def _update(self, grad, var):
+        parameters = [self._learning_rate_tensor, self._l1_tensor,
+                      self._l2_tensor, self._learning_rate_power_tensor]
         if self._l2_shrinkage > 0.0:
-            op_type += "V2"
-            arguments["l2_shrinkage"], = self._scalars(
-                dtype, self._l2_shrinkage_tensor)
-        power, = self._scalars(dtype, self._learning_rate_power_tensor)
-        return self._run_update(
-            op_type, var, [("accum", "accum"), ("linear", "linear")],
-            grad=grad, lr=lr, l1=l1, l2=l2, lr_power=power, **arguments)
-
-    def _apply_dense(self, grad, var):
-        return self._apply("ApplyFtrl", grad, var)
-
-    def _resource_apply_dense(self, grad, var):
-        return self._apply("ApplyFtrl", grad, var)
-
-    def _apply_sparse(self, grad, var):
-        return self._apply("SparseApplyFtrl", grad.values, var,
-                           indices=grad.indices)
-
-    def _resource_apply_sparse(self, grad, var, indices):
-        return self._apply("SparseApplyFtrl", grad, var, indices=indices)
+            parameters.append(self._l2_shrinkage_tensor)
+        return self._apply_update("Ftrl", var, ["accum", "linear"],
+                                  parameters, grad)

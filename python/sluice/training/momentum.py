@@ -4,7 +4,7 @@ from sluice.framework import ops
 from sluice.training import optimizer
 
 
-class MomentumOptimizer(optimizer.Optimizer):
+class MomentumOptimizer(optimizer.EngineOptimizer):
     """accumulator = momentum * accumulator + gradient, and down along it."""
 
     def __init__(self, learning_rate, momentum, use_locking=False,
@@ -24,23 +24,8 @@ class MomentumOptimizer(optimizer.Optimizer):
         self._momentum_tensor = ops.convert_to_tensor(
             self._call_if_callable(self._momentum), name="momentum")
 
-    def _apply(self, op_type, grad, var, **indices):
-        lr, momentum = self._scalars(var.dtype.base_dtype,
-                                     self._learning_rate_tensor,
-                                     self._momentum_tensor)
-        return self._run_update(op_type, var, [("accum", "momentum")], lr=lr,
-                                grad=grad, momentum=momentum,
-                                use_nesterov=self._use_nesterov, **indices)
-
-    def _apply_dense(self, grad, var):
-        return self._apply("ApplyMomentum", grad, var)
-
-    def _resource_apply_dense(self, grad, var):
-        return self._apply("ApplyMomentum", grad, var)
-
-    def _apply_sparse(self, grad, var):
-        return self._apply("SparseApplyMomentum", grad.values, var,
-                           indices=grad.indices)
-
-    def _resource_apply_sparse(self, grad, var, indices):
-        return self._apply("SparseApplyMomentum", grad, var, indices=indices)
+    def _update(self, grad, var):
+        return self._apply_update(
+            "Momentum", var, ["momentum"],
+            [self._learning_rate_tensor, self._momentum_tensor], grad,
+            nesterov=self._use_nesterov)

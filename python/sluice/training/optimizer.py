@@ -5,13 +5,15 @@ A subclass says which slots it needs (_create_slots), which constants
 their resource twins). Any of them may be overridden by a program.
 """
 
+import numbers
+
+from sluice import _sluice
 from sluice.framework import dtypes
+from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework.op_builder import apply_op
-from sluice.ops import array_ops
 from sluice.ops import control_flow_ops
 from sluice.ops import gradients
-from sluice.ops import math_ops
 from sluice.ops import variables
 from sluice.training import slot_creator
 
@@ -20,12 +22,31 @@ def _is_resource(variable):
     return getattr(variable, "_is_resource", False)
 
 
+def _engine(graph, function, *arguments):
+    """Lets the engine add to the graph what `function` is for."""
+    if graph._core.finalized():
+        raise RuntimeError("Graph is finalized and cannot be modified.")
+    with graph._lock:
+        try:
+            return function(graph._core, *arguments)
+        except errors.InvalidArgumentError as e:
+            raise ValueError(e.message) from None
+
+
 def _deduplicate_indexed_slices(values, indices):
     """Sums the rows of equal indices: (sums, the indices, once each)."""
-    unique = array_ops.unique(indices)
-    summed = math_ops.unsorted_segment_sum(
-        values, unique[1], array_ops.shape(unique[0])[0])
-    return summed, unique[0]
+    values = ops.convert_to_tensor(values)
+    indices = ops.convert_to_tensor(indices)
+    graph = values.graph
+    sums = _engine(graph, _sluice.sum_repeated_rows, values._key,
+                   indices._key)
+    return tuple(graph._tensor(key) for key in sums)
+
+
+def _state(variable):
+    """A variable as the engine takes it: (ref or handle, value)."""
+    ref = variable.handle if _is_resource(variable) else variable._ref()
+    return ref._key, variable._snapshot._key
 
 
 def _var_key(var):
@@ -329,27 +350,57 @@ class Optimizer(object):
     def _call_if_callable(self, param):
         return param() if callable(param) else param
 
-    # ---- Helpers of the optimizers here ----
 
-    def _scalars(self, dtype, *tensors):
-        return [math_ops.cast(t, dtype) for t in tensors]
+class EngineOptimizer(Optimizer):
+    """An optimizer whose updates the engine builds (sluice/train/apply.h).
 
-    def _run_update(self, op_type, var, slots, **arguments):
-        """Adds `op_type`, or its resource twin, for a variable.
+    A subclass has `_update(grad, var)`, of a Tensor or of IndexedSlices whose
+    rows do not repeat, for ref and resource variables alike. It calls
+    `_apply_update`.
+    """
 
-        `slots` are (argument name, slot name) pairs.
+    def _update(self, grad, var):
+        raise NotImplementedError()
+
+    def _apply_dense(self, grad, var):
+        return self._update(grad, var)
+
+    def _resource_apply_dense(self, grad, handle):
+        return self._update(grad, handle)
+
+    def _apply_sparse(self, grad, var):
+        return self._update(grad, var)
+
+    def _resource_apply_sparse(self, grad, handle, indices):
+        return self._update(ops.IndexedSlices(grad, indices), handle)
+
+    def _apply_update(self, kind, var, slots, parameters, grad, read=(),
+                      nesterov=False):
+        """Adds the update `kind` of `var`.
+
+        `slots` are names, `parameters` tensors or numbers, `read` further
+        variables that the update reads.
         """
-        resource = _is_resource(var)
-
-        def state(v):
-            return v.handle if resource else v._ref()
-
-        for argument, slot in slots:
-            arguments[argument] = state(self.get_slot(var, slot))
-        result = apply_op("Resource" + op_type if resource else op_type, None,
-                          var=state(var), use_locking=self._use_locking,
-                          **arguments)
-        return result.op if isinstance(result, ops.Tensor) else result
+        sparse = isinstance(grad, ops.IndexedSlices)
+        values = grad.values if sparse else grad
+        if values.dtype.base_dtype != var.dtype.base_dtype:
+            raise TypeError(
+                "Input 'grad' of '%s' Op has type %s that does not match type "
+                "%s of argument 'var'." % (
+                    "Apply" + kind, values.dtype.base_dtype.name,
+                    var.dtype.base_dtype.name))
+        shape = grad.dense_shape if sparse else None
+        graph = var.graph
+        node = _engine(
+            graph, _sluice.apply_update, kind,
+            [_state(v) for v in [var] + [self.get_slot(var, s)
+                                         for s in slots] + list(read)],
+            [float(p) if isinstance(p, numbers.Real) else
+             ops.convert_to_tensor(p)._key for p in parameters],
+            (values._key, grad.indices._key if sparse else None,
+             None if shape is None else shape._key),
+            bool(self._use_locking), bool(nesterov))
+        return graph._op(node)
 
 
 def _ref(variable):

@@ -6,7 +6,7 @@ from sluice.ops import init_ops
 from sluice.training import optimizer
 
 
-class RMSPropOptimizer(optimizer.Optimizer):
+class RMSPropOptimizer(optimizer.EngineOptimizer):
     """Gradients are divided by the root of the mean of their squares."""
 
     def __init__(self, learning_rate, decay=0.9, momentum=0.0, epsilon=1e-10,
@@ -41,27 +41,9 @@ class RMSPropOptimizer(optimizer.Optimizer):
         self._momentum_tensor = tensor(self._momentum, "momentum")
         self._epsilon_tensor = tensor(self._epsilon, "epsilon")
 
-    def _apply(self, prefix, grad, var, **indices):
-        lr, rho, momentum, epsilon = self._scalars(
-            var.dtype.base_dtype, self._learning_rate_tensor,
-            self._decay_tensor, self._momentum_tensor, self._epsilon_tensor)
-        slots = [("ms", "rms"), ("mom", "momentum")]
-        op_type = prefix + "ApplyRMSProp"
-        if self._centered:
-            slots = [("mg", "mg")] + slots
-            op_type = prefix + "ApplyCenteredRMSProp"
-        return self._run_update(op_type, var, slots, lr=lr, rho=rho,
-                                momentum=momentum, epsilon=epsilon, grad=grad,
-                                **indices)
-
-    def _apply_dense(self, grad, var):
-        return self._apply("", grad, var)
-
-    def _resource_apply_dense(self, grad, var):
-        return self._apply("", grad, var)
-
-    def _apply_sparse(self, grad, var):
-        return self._apply("Sparse", grad.values, var, indices=grad.indices)
-
-    def _resource_apply_sparse(self, grad, var, indices):
-        return self._apply("Sparse", grad, var, indices=indices)
+    def _update(self, grad, var):
+        slots = ["rms", "momentum"] + (["mg"] if self._centered else [])
+        return self._apply_update(
+            "RMSProp", var, slots,
+            [self._learning_rate_tensor, self._decay_tensor,
+             self._momentum_tensor, self._epsilon_tensor], grad)
