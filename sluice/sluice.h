@@ -28,6 +28,7 @@
 #include "sluice/train/monitored_session.h"
 #include "sluice/train/moving_averages.h"
 #include "sluice/train/optimizers.h"
+#include "sluice/train/profiler_hook.h"
 #include "sluice/train/queue_runner.h"
 #include "sluice/train/replica_device_setter.h"
 #include "sluice/train/saver.h"

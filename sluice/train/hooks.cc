@@ -12,7 +12,6 @@
 #include "sluice/train/meta_graph.h"
 
 namespace sluice {
-namespace {
 
 absl::Status CheckEvery(const Every& every, std::string_view hook) {
   if (every.secs <= 0 && every.steps <= 0) {
@@ -25,6 +24,8 @@ absl::Status CheckEvery(const Every& every, std::string_view hook) {
   }
   return absl::OkStatus();
 }
+
+namespace {
 
 // As Python prints a scalar; of more elements the first few.
 std::string ValueText(const Tensor& value) {
@@ -130,7 +131,11 @@ absl::Status CheckpointSaverHook::Begin(Graph& graph) {
         std::make_shared<SummaryWriter>(options_.checkpoint_dir);
   }
   graph_ = &graph;
-  return GlobalStepHook::Begin(graph);
+  SLUICE_RETURN_IF_ERROR(GlobalStepHook::Begin(graph));
+  for (const auto& listener : options_.listeners) {
+    SLUICE_RETURN_IF_ERROR(listener->Begin(graph));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Saver*> CheckpointSaverHook::GetSaver() {
@@ -175,6 +180,9 @@ absl::Status CheckpointSaverHook::End(Session& session) {
   if (step != timer_.last_step()) {
     SLUICE_RETURN_IF_ERROR(Save(session, step).status());
   }
+  for (const auto& listener : options_.listeners) {
+    SLUICE_RETURN_IF_ERROR(listener->End(session, step));
+  }
   return options_.summary_writer->Flush();
 }
 
@@ -205,10 +213,12 @@ absl::StatusOr<bool> CheckpointSaverHook::Save(Session& session, int64_t step) {
 StepCounterHook::StepCounterHook(Every every,
                                  std::shared_ptr<SummaryWriter> writer)
     : GlobalStepHook("StepCounterHook"),
+      every_(every),
       writer_(std::move(writer)),
       timer_(every.secs, every.steps) {}
 
 absl::Status StepCounterHook::Begin(Graph& graph) {
+  SLUICE_RETURN_IF_ERROR(CheckEvery(every_, "StepCounterHook"));
   SLUICE_RETURN_IF_ERROR(GlobalStepHook::Begin(graph));
   tag_ = GetGlobalStep(graph).name() + "/sec";
   return absl::OkStatus();
@@ -248,6 +258,7 @@ SummarySaverHook::SummarySaverHook(Every every,
                                    std::shared_ptr<SummaryWriter> writer,
                                    std::shared_ptr<Scaffold> scaffold)
     : GlobalStepHook("SummarySaverHook"),
+      every_(every),
       writer_(std::move(writer)),
       scaffold_(std::move(scaffold)),
       timer_(every.secs, every.steps) {}
@@ -256,11 +267,13 @@ SummarySaverHook::SummarySaverHook(Every every,
                                    std::shared_ptr<SummaryWriter> writer,
                                    Output summary_op)
     : GlobalStepHook("SummarySaverHook"),
+      every_(every),
       writer_(std::move(writer)),
       summary_op_(summary_op),
       timer_(every.secs, every.steps) {}
 
 absl::Status SummarySaverHook::Begin(Graph& graph) {
+  SLUICE_RETURN_IF_ERROR(CheckEvery(every_, "SummarySaverHook"));
   next_step_.reset();
   return GlobalStepHook::Begin(graph);
 }
@@ -301,15 +314,26 @@ absl::Status SummarySaverHook::End(Session&) { return writer_->Flush(); }
 
 LoggingTensorHook::LoggingTensorHook(
     std::vector<std::pair<std::string, Output>> tensors, Every every,
-    bool at_end)
+    bool at_end, Formatter formatter)
     : tensors_(std::move(tensors)),
+      every_(every),
       at_end_(at_end),
+      formatter_(std::move(formatter)),
       timer_(every.secs, every.steps) {}
+
+absl::Status LoggingTensorHook::Begin(Graph&) {
+  timer_.Reset();
+  iteration_ = 0;
+  const bool only_at_end = at_end_ && every_.secs <= 0 && every_.steps <= 0;
+  return only_at_end ? absl::OkStatus()
+                     : CheckEvery(every_, "LoggingTensorHook");
+}
 
 absl::StatusOr<SessionRunArgs> LoggingTensorHook::BeforeRun(
     SessionRunContext&) {
   SessionRunArgs args;
-  requested_ = timer_.ShouldTrigger(iteration_);
+  requested_ =
+      (every_.secs > 0 || every_.steps > 0) && timer_.ShouldTrigger(iteration_);
   if (requested_) {
     for (const auto& [tag, tensor] : tensors_) args.fetches.push_back(tensor);
   }
@@ -317,6 +341,11 @@ absl::StatusOr<SessionRunArgs> LoggingTensorHook::BeforeRun(
 }
 
 void LoggingTensorHook::Log(const std::vector<Tensor>& values) {
+  if (formatter_) {
+    timer_.Triggered(iteration_);
+    SLUICE_LOG(INFO) << formatter_(values);
+    return;
+  }
   std::string text;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     StrAppend(&text, i == 0 ? "" : ", ", tensors_[i].first, " = ",
@@ -370,7 +399,14 @@ absl::Status NanTensorHook::AfterRun(SessionRunContext& context,
 }
 
 absl::Status FinalOpsHook::End(Session& session) {
-  return session.Run(feeds_, fetches_, {}, &values_);
+  const absl::Status status = session.Run(feeds_, fetches_, {}, &values_);
+  if (absl::IsOutOfRange(status)) {
+    SLUICE_LOG(WARNING)
+        << "The final ops read input that has ended. They should depend on "
+           "variables only, as the values of metrics do, and not on what feeds "
+           "training steps.";
+  }
+  return status;
 }
 
 absl::StatusOr<SessionRunArgs> FeedFnHook::BeforeRun(SessionRunContext&) {
@@ -385,9 +421,16 @@ absl::StatusOr<SessionRunArgs> GlobalStepWaiterHook::BeforeRun(
   if (!started_ && wait_until_ > 0) {
     SLUICE_LOG(INFO) << "Waiting for global step " << wait_until_
                      << " before starting training.";
+    int64_t told = 0;
     while (true) {
       SLUICE_ASSIGN_OR_RETURN(const int64_t step, ReadStep(context.session()));
       if (step >= wait_until_) break;
+      if (step - told > 1000) {
+        told = step;
+        SLUICE_LOG(INFO) << "Waiting for global step " << wait_until_
+                         << " before starting training. Current step is "
+                         << step << ".";
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }
   }

@@ -21,6 +21,9 @@ struct Every {
   int64_t steps = 0;
 };
 
+// An error unless exactly one is given; `hook` begins its text.
+absl::Status CheckEvery(const Every& every, std::string_view hook);
+
 // A hook that fetches the global step in every training step.
 class GlobalStepHook : public SessionRunHook {
  public:
@@ -64,11 +67,15 @@ class StopAtStepHook : public GlobalStepHook {
 class CheckpointSaverListener {
  public:
   virtual ~CheckpointSaverListener() = default;
+  // While the graph may still grow.
+  virtual absl::Status Begin(Graph&) { return absl::OkStatus(); }
   virtual absl::Status BeforeSave(Session&, int64_t) {
     return absl::OkStatus();
   }
   // True asks to stop.
   virtual absl::StatusOr<bool> AfterSave(Session&, int64_t) { return false; }
+  // With the last step.
+  virtual absl::Status End(Session&, int64_t) { return absl::OkStatus(); }
 };
 
 struct CheckpointSaverOptions {
@@ -117,6 +124,7 @@ class StepCounterHook : public GlobalStepHook {
                         const std::vector<Tensor>& results) override;
 
  private:
+  const Every every_;
   const std::shared_ptr<SummaryWriter> writer_;
   StepTimer timer_;
   std::string tag_;
@@ -140,6 +148,7 @@ class SummarySaverHook : public GlobalStepHook {
   absl::Status End(Session& session) override;
 
  private:
+  const Every every_;
   const std::shared_ptr<SummaryWriter> writer_;
   const std::shared_ptr<Scaffold> scaffold_;
   const Output summary_op_;
@@ -149,11 +158,15 @@ class SummarySaverHook : public GlobalStepHook {
 };
 
 // Logs tensors, in this process's first step and then on time: "a = 1, b = 2
-// (0.123 sec)".
+// (0.123 sec)", or what `formatter` makes of their values. `every` may be none
+// if they are logged at the end.
 class LoggingTensorHook : public SessionRunHook {
  public:
+  using Formatter = std::function<std::string(const std::vector<Tensor>&)>;
   LoggingTensorHook(std::vector<std::pair<std::string, Output>> tensors,
-                    Every every, bool at_end = false);
+                    Every every, bool at_end = false, Formatter formatter = {});
+
+  absl::Status Begin(Graph& graph) override;
 
   absl::StatusOr<SessionRunArgs> BeforeRun(SessionRunContext& context) override;
   absl::Status AfterRun(SessionRunContext& context,
@@ -164,7 +177,9 @@ class LoggingTensorHook : public SessionRunHook {
   void Log(const std::vector<Tensor>& values);
 
   const std::vector<std::pair<std::string, Output>> tensors_;
+  const Every every_;
   const bool at_end_;
+  const Formatter formatter_;
   StepTimer timer_;
   int64_t iteration_ = 0;
   bool requested_ = false;

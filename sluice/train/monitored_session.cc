@@ -242,12 +242,14 @@ absl::Status MonitoredSession::RunWithHooks(
   own.reserve(fetches.size());
   for (const Output& fetch : fetches) own.push_back(IndexOf(fetch, &all));
   std::vector<std::vector<size_t>> wanted(hooks_.size());
+  RunOptions options;
   for (size_t i = 0; i < hooks_.size(); ++i) {
     SLUICE_ASSIGN_OR_RETURN(const SessionRunArgs args,
                             hooks_[i]->BeforeRun(context));
     SLUICE_RETURN_IF_ERROR(
         CheckFeeds(hook_feeds, args.feeds, "Same tensor is fed by two hooks."));
     hook_feeds.insert(hook_feeds.end(), args.feeds.begin(), args.feeds.end());
+    options.trace = options.trace || args.trace;
     for (const Output& fetch : args.fetches) {
       wanted[i].push_back(IndexOf(fetch, &all));
     }
@@ -256,7 +258,9 @@ absl::Status MonitoredSession::RunWithHooks(
       feeds, hook_feeds, "Same tensor is fed by a SessionRunHook and user."));
   hook_feeds.insert(hook_feeds.end(), feeds.begin(), feeds.end());
   std::vector<Tensor> values;
-  SLUICE_RETURN_IF_ERROR(session_->Run(hook_feeds, all, targets, &values));
+  SLUICE_RETURN_IF_ERROR(
+      session_->Run(hook_feeds, all, targets, options, &values,
+                    options.trace ? &context.metadata_ : nullptr));
   for (size_t i = 0; i < hooks_.size(); ++i) {
     std::vector<Tensor> results;
     for (const size_t index : wanted[i]) results.push_back(values[index]);

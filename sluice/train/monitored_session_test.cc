@@ -27,6 +27,7 @@
 #include "sluice/train/replica_device_setter.h"
 #include "sluice/train/summary_writer.h"
 #include "sluice/train/sync_replicas_optimizer.h"
+#include "sluice/train/testing/counting_model.h"
 
 namespace sluice {
 namespace {
@@ -35,59 +36,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
-
-// Every step subtracts 1 from w and counts.
-struct CountingModel {
-  explicit CountingModel(const std::string& device = "")
-      : w(scope.Device(device).Named("w"), Tensor::Scalar(0.0f)),
-        step(GetOrCreateGlobalStep(scope.Device(device))) {
-    train = GradientDescentOptimizer(1.0).Minimize(
-        scope.Device(device), scope.Device(device).Add("Identity", {w}),
-        {.global_step = step});
-    EXPECT_TRUE(scope.ok()) << scope.status();
-  }
-
-  Graph graph;
-  Scope scope{graph};
-  Variable w, step;
-  Node* train = nullptr;
-};
-
-// The texts of the log lines while it lives.
-class LogCapture {
- public:
-  LogCapture() {
-    SetLogSinkForTest([this](LogLevel, const std::string& line) {
-      MutexLock lock(mu_);
-      lines_.push_back(line.substr(line.find("] ") + 2));
-    });
-  }
-  ~LogCapture() { SetLogSinkForTest({}); }
-  std::vector<std::string> lines() {
-    MutexLock lock(mu_);
-    return lines_;
-  }
-
- private:
-  Mutex mu_;
-  std::vector<std::string> lines_ SLUICE_GUARDED_BY(mu_);
-};
-
-// Runs `train` until the session stops; returns what Close returns.
-absl::Status TrainToTheEnd(MonitoredSession& session, Node* train,
-                           const std::function<void()>& each = {}) {
-  absl::Status status;
-  while (status.ok() && !session.ShouldStop()) {
-    status = session.Run({}, {}, {train}, nullptr);
-    if (each) each();
-  }
-  return session.Close(status);
-}
-
-std::shared_ptr<StopAtStepHook> StopAt(int64_t step) {
-  return std::make_shared<StopAtStepHook>(
-      StopAtStepHook::Options{.last_step = step});
-}
 
 TEST(MonitoredTraining, AChiefSaysWhatItDoesAndLeavesACheckpoint) {
   const TempDir dir;
@@ -356,50 +304,6 @@ TEST(MonitoredTraining, AStepFunctionMayRunWithAndWithoutHooks) {
         return absl::OkStatus();
       }));
   EXPECT_TRUE((*session)->ShouldStop());
-}
-
-TEST(MonitoredTraining, ALossThatIsNotANumberEndsIt) {
-  for (const bool fail : {true, false}) {
-    CountingModel model;
-    const Output loss = model.scope.Scalar(NAN);
-    auto session = MonitoredTrainingSession(
-        model.graph, {.hooks = {std::make_shared<NanTensorHook>(loss, fail)}});
-    ASSERT_TRUE(session.ok()) << session.status();
-    const absl::Status status = (*session)->Run({}, {}, {model.train}, nullptr);
-    EXPECT_EQ(status.message(), fail ? "NaN loss during training." : "");
-    EXPECT_EQ((*session)->ShouldStop(), !fail);
-  }
-}
-
-TEST(MonitoredTraining, LogsTensorsEverySoManySteps) {
-  CountingModel model;
-  auto final_ops = std::make_shared<FinalOpsHook>(std::vector{model.w.value()});
-  LogCapture log;
-  auto session = MonitoredTrainingSession(
-      model.graph, {.hooks = {StopAt(3), final_ops,
-                              std::make_shared<LoggingTensorHook>(
-                                  std::vector<std::pair<std::string, Output>>{
-                                      {"five", model.scope.Scalar<int32_t>(5)}},
-                                  Every{.steps = 2})}});
-  ASSERT_TRUE(session.ok()) << session.status();
-  SLUICE_ASSERT_OK(TrainToTheEnd(**session, model.train));
-  std::vector<std::string> found;
-  for (const std::string& line : log.lines()) {
-    if (line.starts_with("five")) found.push_back(line);
-  }
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0], "five = 5");
-  EXPECT_THAT(found[1], ::testing::MatchesRegex("five = 5 \\([0-9.]+ sec\\)"));
-  EXPECT_EQ(final_ops->values()[0].scalar<float>(), -3.0f);
-}
-
-TEST(MonitoredTraining, AHookWithoutAGlobalStepSaysWhatItNeeds) {
-  Graph graph;
-  const Scope scope(graph);
-  const Variable w(scope, Tensor::Scalar(1.0f));
-  EXPECT_THAT(MonitoredTrainingSession(graph, {.hooks = {StopAt(3)}}).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       "Global step should be created to use StopAtStepHook."));
 }
 
 TEST(MonitoredTraining, QueueRunnersFillQueuesAndTheirEndEndsTheTraining) {

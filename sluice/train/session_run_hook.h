@@ -16,6 +16,8 @@ namespace sluice {
 struct SessionRunArgs {
   std::vector<Output> fetches = {};
   std::vector<Session::Feed> feeds = {};
+  // Record what the step does; SessionRunContext::metadata has it then.
+  bool trace = false;
 };
 
 // One step, as hooks see it.
@@ -31,10 +33,14 @@ class SessionRunContext {
   // The training stops after this step.
   void RequestStop() { stop_requested_ = true; }
   bool stop_requested() const { return stop_requested_; }
+  // Of the step, in AfterRun, if some hook asked for a trace.
+  const RunMetadata& metadata() const { return metadata_; }
 
  private:
+  friend class MonitoredSession;
   Session& session_;
   const SessionRunArgs& original_;
+  RunMetadata metadata_;
   bool stop_requested_ = false;
 };
 

@@ -14,9 +14,10 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 // A step is late when it takes so many times as long as they usually do, and
-// longer than this.
+// longer than this; that is said, and said again.
 constexpr double kLateTimes = 10;
-constexpr double kLateSecs = 10;
+constexpr double kLateSecs = 5;
+constexpr double kAgainSecs = 10;
 // Between looks whether a step is late.
 constexpr Coordinator::Seconds kLookInterval(0.5);
 // An update that is under way may finish before the thread is interrupted.
@@ -43,7 +44,8 @@ void SyncReplicasChief::Start(const std::shared_ptr<Session>& session,
     updating_ = true;
     required_ = replicas_;
     typical_secs_ = 0;
-    began_ = said_ = acted_ = RealClock().Now();
+    began_ = acted_ = RealClock().Now();
+    said_ = SteadyTime();
   }
   // The coordinator's state outlives its threads; a copy shares it.
   const auto self = shared_from_this();
@@ -86,7 +88,7 @@ absl::Status SyncReplicasChief::Update(Session& session) {
   SLUICE_RETURN_IF_ERROR(session.Run(ops_.update, feeds));
   MutexLock lock(mu_);
   typical_secs_ += 0.1 * (Since(began_) - typical_secs_);
-  began_ = said_ = acted_ = RealClock().Now();
+  began_ = acted_ = RealClock().Now();
   return absl::OkStatus();
 }
 
@@ -122,7 +124,8 @@ absl::Status SyncReplicasChief::Look(Session& session) {
   {
     MutexLock lock(mu_);
     const double late = kLateTimes * typical_secs_;
-    say = Since(said_) >= std::max(kLateSecs, late);
+    say = Since(began_) >= std::max(kLateSecs, late) &&
+          Since(said_) >= kAgainSecs;
     act = options_.step_timeout_secs > 0 &&
           Since(acted_) >= std::max(options_.step_timeout_secs, late);
     began = began_;
@@ -199,7 +202,9 @@ void TokenWait::Look(const std::string& target) {
   double waited;
   {
     MutexLock lock(mu_);
-    if (!began_ || Since(std::max(*began_, said_)) < kLateSecs) return;
+    if (!began_ || Since(*began_) < kLateSecs || Since(said_) < kAgainSecs) {
+      return;
+    }
     said_ = RealClock().Now();
     waited = Since(*began_);
   }
