@@ -1,6 +1,7 @@
 """Monitored sessions: which hook is called when."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -178,6 +179,49 @@ def test_a_session_unfinalizes_its_graph(graph, step):
         with pytest.raises(RuntimeError, match="finalized"):
             tf.constant(1)
     tf.constant(1)
+
+
+@pytest.mark.parametrize("text, sessions", [
+    ("Attempting to use uninitialized value w", 2), ("not this", 1)])
+def test_a_thread_may_be_the_first_to_see_an_empty_ps(graph, step, text,
+                                                      sessions):
+    class Failing(tf.train.SessionRunHook):
+        coords = []
+
+        def after_create_session(self, session, coord):
+            self.coords = self.coords + [coord]
+
+    hook = Failing()
+    error = tf.errors.FailedPreconditionError(None, None, text)
+    try:
+        with tf.train.MonitoredSession(hooks=[hook]) as session:
+            session.run(step)
+            hook.coords[0].request_stop(error)
+            assert session.should_stop() == (sessions == 1)
+    except tf.errors.FailedPreconditionError:
+        assert sessions == 1
+    assert len(hook.coords) == sessions
+
+
+def test_a_thread_that_waits_in_a_step_does_not_hold_up_the_end(graph, step):
+    queue = tf.FIFOQueue(1, tf.int32)
+    item = queue.dequeue()
+
+    class Waiting(tf.train.SessionRunHook):
+        def after_create_session(self, session, coord):
+            def wait():
+                with coord.stop_on_exception():
+                    session.run(item)
+            self.thread = threading.Thread(target=wait, daemon=True)
+            coord.register_thread(self.thread)
+            self.thread.start()
+
+    hook = Waiting()
+    # Longer than any test may take.
+    with tf.train.MonitoredSession(hooks=[hook],
+                                   stop_grace_period_secs=10**6) as session:
+        session.run(step)
+    assert not hook.thread.is_alive()
 
 
 def test_timers_fire_at_first_and_then_every_so_many_steps():

@@ -72,6 +72,9 @@ def test_a_new_chief_takes_over_and_the_others_wait(cluster, tmp_path):
     chief, worker = [cluster.start("uneven", i) for i in range(2)]
     moves(worker)
     chief.kill()
+    line = worker.expect("This worker has waited")
+    assert "/job:worker/replica:0/task:0" in line and \
+        "does not answer" in line, line
     chief = cluster.start("uneven", 0)
     line = chief.expect("Going on from step ")
     before = int(re.search(r"step (\d+)", line).group(1))

@@ -3,6 +3,7 @@
 import inspect
 import random
 import sys
+import threading
 import time
 
 from sluice.client import session
@@ -24,6 +25,9 @@ from sluice.training import session_run_hook
 
 # Of these a session recovers: a task went away or was started anew.
 _PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
+
+# What threads have to end by themselves before the steps they are in end.
+_INTERRUPT_AFTER_SECS = 1.0
 
 # "Not given", where None means "never".
 USE_DEFAULT = object()
@@ -498,7 +502,10 @@ class _RecoverableSession(_WrappedSession):
             if self._sess:
                 return self._sess._check_stop()
             return True
-        except _PREEMPTION_ERRORS as e:
+        except Exception as e:
+            if not self._is_lost(e):
+                # It comes up again when the threads are joined.
+                return True
             logging.info(
                 "An error was raised while considering whether the session is "
                 "complete. This may be due to a preemption in a connected "
@@ -508,13 +515,10 @@ class _RecoverableSession(_WrappedSession):
                 "network bandwidth usage in the parameter servers. If this "
                 "error occurs repeatedly, try increasing the number of "
                 "parameter servers assigned to the job. Error: %s", e)
-            self.close()
+            self._close_lost()
             self._sess = self._create_session()
             # The new session has not been asked to stop.
             return False
-        except Exception:
-            # It comes up again when the threads are joined.
-            return True
 
     def _is_lost(self, e):
         """Whether an error means that a task lost its state."""
@@ -524,6 +528,14 @@ class _RecoverableSession(_WrappedSession):
         return (self._has_run and
                 isinstance(e, errors.FailedPreconditionError) and
                 "uninitialized value" in e.message)
+
+    def _close_lost(self):
+        try:
+            self.close()
+        except Exception as e:
+            # A thread of the session met the same.
+            if not self._is_lost(e):
+                raise
 
     def _recovering(self, call):
         while True:
@@ -546,7 +558,7 @@ class _RecoverableSession(_WrappedSession):
                     "parameter servers. If this error occurs repeatedly, try "
                     "increasing the number of parameter servers assigned to "
                     "the job. Error: %s", e)
-                self.close()
+                self._close_lost()
                 self._sess = None
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
@@ -577,11 +589,17 @@ class _CoordinatedSession(_WrappedSession):
 
     def close(self):
         self._coord.request_stop()
+        # A thread may wait in a step for what nobody sends any more.
+        interrupt = threading.Timer(_INTERRUPT_AFTER_SECS,
+                                    self._interrupt_steps)
+        interrupt.daemon = True
+        interrupt.start()
         try:
             self._coord.join(
                 stop_grace_period_secs=self._stop_grace_period_secs,
                 ignore_live_threads=True)
         finally:
+            interrupt.cancel()
             try:
                 super().close()
             except Exception:  # What led here is more telling.
@@ -602,6 +620,13 @@ class _CoordinatedSession(_WrappedSession):
             except Exception:
                 raise value.with_traceback(trace)
             raise
+
+    def _interrupt_steps(self):
+        sess = self._sess
+        while isinstance(sess, _WrappedSession):
+            sess = sess._sess
+        if isinstance(sess, session.BaseSession):
+            sess._interrupt()
 
 
 def _identity(fetch):

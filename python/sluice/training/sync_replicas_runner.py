@@ -11,9 +11,10 @@ from sluice.training import coordinator
 from sluice.training import queue_runner_impl
 
 # A step is late when it takes so many times as long as they usually do, and
-# longer than this.
+# longer than this; that is said, and said again.
 _LATE_TIMES = 10
-_LATE_SECS = 10.0
+_LATE_SECS = 5.0
+_AGAIN_SECS = 10.0
 # Between looks whether a step is late.
 _LOOK_SECS = 0.5
 # An update that is under way may finish before the thread is interrupted.
@@ -75,7 +76,8 @@ class TokenWait(coordinator.LooperThread):
 
     def run_loop(self):
         began, now = self.began, time.time()
-        if began is None or now - max(began, self._said) < _LATE_SECS:
+        if began is None or now - began < _LATE_SECS or \
+                now - self._said < _AGAIN_SECS:
             return
         self._said = now
         logging.info("This worker has waited %.0f s for a step of synchronous "
@@ -108,7 +110,8 @@ class ChiefQueueRunner(queue_runner_impl.QueueRunner):
         self._tokens.build()
         self._required = self._replicas
         self._typical_secs = 0.0
-        self._began = self._acted = self._said = time.time()
+        self._began = self._acted = time.time()
+        self._said = 0.0
         return super().create_threads(sess, coord=coord, daemon=daemon,
                                       start=start)
 
@@ -124,7 +127,7 @@ class ChiefQueueRunner(queue_runner_impl.QueueRunner):
             now = time.time()
             self._typical_secs += 0.1 * (now - self._began -
                                          self._typical_secs)
-            self._began = self._acted = self._said = now
+            self._began = self._acted = now
         return run
 
     def _close_on_stop(self, sess, cancel_op, coord, threads):
@@ -152,7 +155,8 @@ class ChiefQueueRunner(queue_runner_impl.QueueRunner):
         """Does something about a step that waits too long for gradients."""
         now = time.time()
         late = _LATE_TIMES * self._typical_secs
-        say = now - self._said >= max(_LATE_SECS, late)
+        say = now - self._began >= max(_LATE_SECS, late) and \
+            now - self._said >= _AGAIN_SECS
         act = self._step_timeout_secs is not None and \
             now - self._acted >= max(self._step_timeout_secs, late)
         if not say and not act:
