@@ -164,8 +164,7 @@ def test_one_worker_can_make_steps_of_two_gradients(cluster, tokens, runs):
     end(worker)
 
 
-@pytest.mark.parametrize("kind", ["int32", "int64", "int32 resource",
-                                  "int64 resource"])
+@pytest.mark.parametrize("kind", ["int32", "int64 resource"])
 def test_a_token_is_the_step_that_was_made(cluster, kind):
     cluster.make(1)
     worker = cluster.start("token", 0, "--kind=" + kind)

@@ -15,9 +15,9 @@ def test_a_killed_task_costs_a_training_what_is_promised(mode):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                           "training_kills")
     ended = subprocess.run(
-        [sys.executable, script, "--count", "2", "--mode", mode],
+        [sys.executable, script, "--count", "1", "--mode", mode],
         env=dict(os.environ, SLUICE_BUILD=BUILD), stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, universal_newlines=True, timeout=600)
     assert ended.returncode == 0, ended.stdout
     for role in ("worker", "ps", "chief"):
-        assert "%s, %s: 2 kills" % (mode, role) in ended.stdout
+        assert "%s, %s: 1 kills" % (mode, role) in ended.stdout

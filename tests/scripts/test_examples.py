@@ -124,21 +124,6 @@ def test_a_monitored_trainer_stops_at_its_last_step(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_supervised_trainer_finds_the_line(tmp_path, form):
-    code, out = run(["--ps", "1", "--workers", "2", example(form, "line_fit"),
-                     "--epochs=10", "--train_dir=logs"], tmp_path)
-    assert code == 0, out
-    for worker in range(2):
-        lines = re.findall(
-            r"^\[worker/%d\] Partial result from node: %d, w: (\S+), b0: (\S+)$"
-            % (worker, worker), out, re.MULTILINE)
-        assert len(lines) == 10, out
-        w, b = (float(x) for x in lines[-1])
-        assert abs(w - 2) < 0.8 and abs(b - 0.2) < 0.8, out
-    assert (tmp_path / "logs" / "checkpoint").exists()
-
-
-@pytest.mark.parametrize("form", FORMS)
 def test_a_cluster_learns_to_read_digits(tmp_path, form):
     code, out = run(["--ps", "1", "--workers", "2", example(form, "digits"),
                      "--train_dir=logs"], tmp_path)
@@ -150,9 +135,9 @@ def test_a_cluster_learns_to_read_digits(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_line_is_that_of_the_workers_points(tmp_path, form):
+def test_a_supervised_trainer_finds_the_line_of_its_points(tmp_path, form):
     program = ["--ps", "1", "--workers", "2", example(form, "line_fit"),
-               "--epochs=60", "--train_dir=logs"]
+               "--epochs=40", "--train_dir=logs"]
     code, out = run(program, tmp_path)
     assert code == 0, out
     fits = [[float(x) for x in fit] for fit in re.findall(
@@ -161,7 +146,9 @@ def test_the_line_is_that_of_the_workers_points(tmp_path, form):
     expected = [sum(x) / 2 for x in zip(*fits)]
     pattern = r"Partial result from node: %d, w: (\S+), b0: (\S+)$"
     for worker in range(2):
-        last = re.findall(pattern % worker, out, re.MULTILINE)[-5:]
+        last = re.findall(pattern % worker, out, re.MULTILINE)
+        assert len(last) == 40, out
+        last = last[-5:]
         for i in range(2):
             mean = sum(float(line[i]) for line in last) / len(last)
             assert abs(mean - expected[i]) < 0.1, out
