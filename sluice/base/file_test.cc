@@ -81,6 +81,38 @@ TEST_P(FileSystemTest, ReadsAnyPartOfAFile) {
             absl::StatusCode::kOutOfRange);
 }
 
+// Large ones may go past the system's cache, which has rules of its own.
+TEST_P(FileSystemTest, LargeFilesKeepEveryByte) {
+  std::string all(30'000'000, 0);
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i] = static_cast<char>((i * 2654435761u) >> 13);
+  }
+  // Pieces of all sizes, some seen by readers before the next comes.
+  auto file = files().NewWritable(Path("large"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  size_t at = 0;
+  for (size_t n = 1; at < all.size(); n = n * 5 % 4'999'999 + 3) {
+    const std::string_view piece = std::string_view(all).substr(at, n);
+    ASSERT_TRUE((*file)->Append(piece).ok());
+    at += piece.size();
+    if (n % 4 != 0) continue;
+    ASSERT_TRUE((*file)->Flush().ok());
+    EXPECT_EQ(files().Stat(Path("large"))->size, static_cast<int64_t>(at));
+  }
+  ASSERT_TRUE((*file)->Sync().ok());
+  ASSERT_TRUE((*file)->Close().ok());
+  EXPECT_TRUE(files().ReadFile(Path("large")).value() == all);
+  auto reader = files().NewRandomAccess(Path("large"));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::string part(9'000'000, 0);
+  for (const size_t offset : {0, 1, 4095, 4096, 12'345'678, 29'999'999}) {
+    const size_t n = (*reader)->Read(offset, part.size(), part.data()).value();
+    EXPECT_TRUE(std::string_view(part).substr(0, n) ==
+                std::string_view(all).substr(offset, part.size()))
+        << offset;
+  }
+}
+
 TEST_P(FileSystemTest, ErrorsNameThePathAndCarryTheSystemsCode) {
   const std::string missing = Path("missing");
   const absl::Status status = files().ReadFile(missing).status();

@@ -253,10 +253,25 @@ absl::Status MemoryFileSystem::SyncDir(const std::string& dir) {
   return absl::OkStatus();
 }
 
-void MemoryFileSystem::CutPower() {
+void MemoryFileSystem::CutPower(PowerCut what) {
   MutexLock lock(mu_);
-  names_ = durable_;
-  for (auto& [name, node] : names_) node->data = node->synced;
+  if (what == PowerCut::kLosesAll || what == PowerCut::kKeepsBytes) {
+    names_ = durable_;
+  }
+  for (auto& [name, node] : names_) {
+    if (what == PowerCut::kTearsBytes) {
+      const size_t same =
+          std::mismatch(node->data.begin(), node->data.end(),
+                        node->synced.begin(), node->synced.end())
+              .first -
+          node->data.begin();
+      node->data.resize(same + (node->data.size() - same) / 2);
+    } else if (what != PowerCut::kKeepsBytes) {
+      node->data = node->synced;
+    }
+    node->synced = node->data;
+  }
+  durable_ = names_;
 }
 
 }  // namespace sluice

@@ -33,9 +33,16 @@ class MemoryFileSystem : public FileSystem {
   absl::StatusOr<FileStat> Stat(const std::string& path) override;
   absl::Status SyncDir(const std::string& dir) override;
 
-  // Forgets what was not synced: bytes by WritableFile::Sync, names by SyncDir.
-  // Directories are never lost.
-  void CutPower();
+  // What a power cut leaves of what was not synced: bytes by
+  // WritableFile::Sync, names by SyncDir. A disk promises nothing, so a writer
+  // must live with all of these. Directories are never lost.
+  enum class PowerCut {
+    kLosesAll,
+    kKeepsNames,  // But not the bytes in the files.
+    kKeepsBytes,  // But not the names of the files.
+    kTearsBytes,  // Names stay, and half of the bytes of each file.
+  };
+  void CutPower(PowerCut what = PowerCut::kLosesAll);
 
  private:
   friend class MemoryWritableFile;

@@ -11,116 +11,11 @@
 #include "sluice/base/errno_status.h"
 #include "sluice/base/file.h"
 #include "sluice/base/path.h"
+#include "sluice/base/posix_file.h"
 #include "sluice/base/status.h"
 
 namespace sluice {
 namespace {
-
-constexpr size_t kGather = 64 << 10;
-// Linux moves at most 2 GiB less a page in one call.
-constexpr size_t kLargestTransfer = size_t{1} << 30;
-// The disk is set to work on each such part as soon as it is written, so that
-// Sync finds little left to do.
-constexpr int64_t kWritebackPart = 8 << 20;
-
-class PosixWritableFile : public WritableFile {
- public:
-  PosixWritableFile(std::string path, int fd)
-      : path_(std::move(path)), fd_(fd) {}
-  ~PosixWritableFile() override { Close().IgnoreError(); }
-
-  absl::Status Append(std::string_view data) override {
-    if (gathered_.size() + data.size() <= kGather) {
-      gathered_.append(data);
-      return status_;
-    }
-    SLUICE_RETURN_IF_ERROR(Flush());
-    if (data.size() >= kGather) return Write(data);
-    gathered_.append(data);
-    return status_;
-  }
-
-  absl::Status Flush() override {
-    const absl::Status status = Write(gathered_);
-    gathered_.clear();
-    return status;
-  }
-
-  absl::Status Sync() override {
-    SLUICE_RETURN_IF_ERROR(Flush());
-    if (fdatasync(fd_) != 0) status_ = ErrnoStatus(errno, path_);
-    return status_;
-  }
-
-  absl::Status Close() override {
-    if (fd_ < 0) return status_;
-    Flush().IgnoreError();  // It stays in status_.
-    if (close(fd_) != 0 && status_.ok()) status_ = ErrnoStatus(errno, path_);
-    fd_ = -1;
-    return status_;
-  }
-
- private:
-  absl::Status Write(std::string_view data) {
-    if (fd_ < 0 && status_.ok()) {
-      status_ = FailedPrecondition(path_, "; the file is closed");
-    }
-    while (status_.ok() && !data.empty()) {
-      const ssize_t n =
-          write(fd_, data.data(), std::min(data.size(), kLargestTransfer));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) {
-        status_ = ErrnoStatus(errno, path_);
-        break;
-      }
-      data.remove_prefix(n);
-      written_ += n;
-    }
-    if (status_.ok() && written_ - started_ >= kWritebackPart) {
-      // Only a hint; Sync is what counts.
-      (void)sync_file_range(fd_, started_, written_ - started_,
-                            SYNC_FILE_RANGE_WRITE);
-      started_ = written_;
-    }
-    return status_;
-  }
-
-  const std::string path_;
-  int fd_;
-  std::string gathered_;
-  absl::Status status_;
-  int64_t written_ = 0;
-  int64_t started_ = 0;  // Up to here the disk has been set to work.
-};
-
-class PosixRandomAccessFile : public RandomAccessFile {
- public:
-  PosixRandomAccessFile(std::string path, int fd, int64_t size)
-      : path_(std::move(path)), fd_(fd), size_(size) {}
-  ~PosixRandomAccessFile() override { close(fd_); }
-
-  int64_t size() const override { return size_; }
-
-  absl::StatusOr<size_t> Read(uint64_t offset, size_t n,
-                              char* scratch) const override {
-    size_t done = 0;
-    while (done < n) {
-      const ssize_t got =
-          pread(fd_, scratch + done, std::min(n - done, kLargestTransfer),
-                static_cast<off_t>(offset + done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return ErrnoStatus(errno, path_);
-      if (got == 0) break;
-      done += got;
-    }
-    return done;
-  }
-
- private:
-  const std::string path_;
-  const int fd_;
-  const int64_t size_;
-};
 
 class PosixFileSystem : public FileSystem {
  public:
@@ -140,7 +35,7 @@ class PosixFileSystem : public FileSystem {
     if (fd < 0) return ErrnoStatus(errno, path);
     struct stat stat;
     if (fstat(fd, &stat) != 0) stat.st_size = 0;
-    return std::make_unique<PosixRandomAccessFile>(path, fd, stat.st_size);
+    return NewPosixRandomAccess(path, fd, stat.st_size);
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -214,7 +109,7 @@ class PosixFileSystem : public FileSystem {
     const int fd =
         open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
     if (fd < 0) return ErrnoStatus(errno, path);
-    return std::make_unique<PosixWritableFile>(path, fd);
+    return NewPosixWritable(path, fd, /*from_start=*/(flags & O_TRUNC) != 0);
   }
 };
 
