@@ -58,7 +58,13 @@ absl::Status BundleReader::ReadIndex() {
   const std::string path = BundleIndexName(prefix_);
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file,
                           files_.NewRandomAccess(path));
-  SLUICE_ASSIGN_OR_RETURN(table_, Table::Open(std::move(file), verify_));
+  absl::StatusOr<std::unique_ptr<Table>> table =
+      Table::Open(std::move(file), verify_);
+  if (!table.ok()) {
+    return WithMessage(table.status(), StrCat(ToStd(table.status().message()),
+                                              "\nThe index is ", path));
+  }
+  table_ = *std::move(table);
   SLUICE_ASSIGN_OR_RETURN(const pb::BundleHeaderProto header,
                           ReadBundleHeader(*table_, path));
   num_shards_ = header.num_shards();
@@ -307,6 +313,25 @@ absl::StatusOr<Tensor> BundleReader::LookupSlice(std::string_view name,
                           last_whole_ = whole;
                           return whole;
                         });
+}
+
+std::optional<CheckpointReader::Place> BundleReader::Locate(
+    std::string_view name) {
+  const absl::StatusOr<Entry> entry = FindTensor(name);
+  if (!entry.ok() || !entry->slices.empty() || big_endian_) return std::nullopt;
+  const int64_t element = static_cast<int64_t>(ElementSize(entry->dtype));
+  if (element == 0 || entry->size % element != 0 ||
+      entry->size / element != entry->shape.size()) {
+    return std::nullopt;
+  }
+  return Place{entry->shard, entry->offset, entry->size, entry->masked_crc};
+}
+
+absl::Status BundleReader::ReadPiece(const Place& place, int64_t offset,
+                                     size_t n, char* out) {
+  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const RandomAccessFile> file,
+                          Shard(place.shard));
+  return ReadExactly(*file, place.offset + offset, n, out);
 }
 
 absl::Status BundleReader::ReadInto(std::string_view name, Tensor* target) {

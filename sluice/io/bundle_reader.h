@@ -26,6 +26,9 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<Tensor> Lookup(std::string_view name) override;
   absl::StatusOr<Tensor> LookupSlice(std::string_view name,
                                      const TensorSlice& slice) override;
+  std::optional<Place> Locate(std::string_view name) override;
+  absl::Status ReadPiece(const Place& place, int64_t offset, size_t n,
+                         char* out) override;
   // Lookup into memory that is there already: `target` must have the stored
   // type, which has a fixed size, and shape, and nobody else may use it. After
   // an error its elements are undefined.

@@ -59,6 +59,12 @@ absl::Status WriteStrings(const Tensor& tensor, WritableFile* file,
   return absl::OkStatus();
 }
 
+absl::Status BadKey() {
+  return InvalidArgument(
+      "A tensor in a checkpoint needs a name that does not start with a zero "
+      "byte");
+}
+
 }  // namespace
 
 BundleWriter::BundleWriter(FileSystem& files, std::string prefix,
@@ -90,12 +96,30 @@ BundleWriter::~BundleWriter() {
   files_.Delete(index_temp_).IgnoreError();
 }
 
-absl::Status BundleWriter::Write(const Tensor& tensor,
-                                 pb::BundleEntryProto* entry) {
-  entry->set_dtype(DTypeToProto(tensor.dtype()));
-  ShapeToProto(tensor.shape(), entry->mutable_shape());
+absl::StatusOr<pb::BundleEntryProto*> BundleWriter::NewEntry(
+    std::string key, DType dtype, const Shape& shape) {
+  if (dtype != DType::kString && ElementSize(dtype) == 0) {
+    return Unimplemented("Tensor '", key, "' has type ", DTypeName(dtype),
+                         ", which a checkpoint cannot hold");
+  }
+  const auto [found, added] = entries_.try_emplace(std::move(key));
+  if (!added) return InvalidArgument("Adding duplicate key: ", found->first);
+  pb::BundleEntryProto* const entry = &found->second;
+  entry->set_dtype(DTypeToProto(dtype));
+  ShapeToProto(shape, entry->mutable_shape());
   entry->set_shard_id(0);
   entry->set_offset(offset_);
+  return entry;
+}
+
+absl::Status BundleWriter::AddEntry(std::string key, const Tensor& tensor) {
+  if (!tensor.initialized()) {
+    return FailedPrecondition("Tensor '", key,
+                              "' has no value to put into a checkpoint");
+  }
+  SLUICE_ASSIGN_OR_RETURN(
+      pb::BundleEntryProto * entry,
+      NewEntry(std::move(key), tensor.dtype(), tensor.shape()));
   if (tensor.dtype() == DType::kString) {
     SLUICE_RETURN_IF_ERROR(WriteStrings(tensor, data_.get(), entry));
   } else {
@@ -105,69 +129,106 @@ absl::Status BundleWriter::Write(const Tensor& tensor,
   return absl::OkStatus();
 }
 
-absl::Status BundleWriter::AddEntry(std::string key, const Tensor& tensor) {
-  if (!tensor.initialized()) {
-    return FailedPrecondition("Tensor '", key,
-                              "' has no value to put into a checkpoint");
-  }
-  if (tensor.dtype() != DType::kString && ElementSize(tensor.dtype()) == 0) {
-    return Unimplemented("Tensor '", key, "' has type ",
-                         DTypeName(tensor.dtype()),
-                         ", which a checkpoint cannot hold");
-  }
-  const auto [entry, added] = entries_.try_emplace(std::move(key));
-  if (!added) return InvalidArgument("Adding duplicate key: ", entry->first);
-  return Write(tensor, &entry->second);
-}
-
 absl::Status BundleWriter::Add(std::string_view key, const Tensor& tensor) {
   if (!status_.ok()) return status_;
-  if (!IsTensorKey(key)) {
-    status_ = InvalidArgument(
-        "A tensor in a checkpoint needs a name that does "
-        "not start with a zero byte");
-  } else {
-    status_ = AddEntry(std::string(key), tensor);
-  }
+  status_ = IsTensorKey(key) ? AddEntry(std::string(key), tensor) : BadKey();
   return status_;
 }
 
 absl::Status BundleWriter::AddSlice(std::string_view key, const Shape& full,
                                     const TensorSlice& slice,
                                     const Tensor& part) {
-  if (status_.ok()) status_ = DoAddSlice(key, full, slice, part);
+  if (!status_.ok()) return status_;
+  absl::StatusOr<std::string> stored =
+      KeyOfSlice(key, full, slice, part.dtype(), part.shape());
+  status_ = stored.ok() ? AddEntry(*std::move(stored), part) : stored.status();
   return status_;
 }
 
-absl::Status BundleWriter::DoAddSlice(std::string_view key, const Shape& full,
-                                      const TensorSlice& slice,
-                                      const Tensor& part) {
+absl::StatusOr<std::string> BundleWriter::KeyOfSlice(std::string_view key,
+                                                     const Shape& full,
+                                                     const TensorSlice& slice,
+                                                     DType dtype,
+                                                     const Shape& part) {
   SLUICE_ASSIGN_OR_RETURN(const Shape shape, slice.ShapeWithin(full));
-  if (shape != part.shape()) {
+  if (shape != part) {
     return InvalidArgument("Slice ", slice.DebugString(), " of ", key,
                            " has shape ", shape.DebugString(),
-                           ", its tensor has ", part.shape().DebugString());
+                           ", its tensor has ", part.DebugString());
   }
-  if (slice.Covers(full)) return Add(key, part);
-  if (!IsTensorKey(key)) return Add(key, part);  // For its error.
+  if (!IsTensorKey(key)) return BadKey();
+  if (slice.Covers(full)) return std::string(key);
   const auto [found, added] = entries_.try_emplace(std::string(key));
   pb::BundleEntryProto& entry = found->second;
   if (added) {
-    entry.set_dtype(DTypeToProto(part.dtype()));
+    entry.set_dtype(DTypeToProto(dtype));
     ShapeToProto(full, entry.mutable_shape());
   } else if (entry.slices().empty()) {
     return InvalidArgument("Adding duplicate key: ", key);
   } else {
     SLUICE_ASSIGN_OR_RETURN(const Shape before, ShapeFromProto(entry.shape()));
-    if (before != full || DTypeFromProto(entry.dtype()) != part.dtype()) {
+    if (before != full || DTypeFromProto(entry.dtype()) != dtype) {
       return InvalidArgument("Slices of ", key, " disagree: ",
                              DTypeName(DTypeFromProto(entry.dtype())), " ",
-                             before.DebugString(), " and ",
-                             DTypeName(part.dtype()), " ", full.DebugString());
+                             before.DebugString(), " and ", DTypeName(dtype),
+                             " ", full.DebugString());
     }
   }
   slice.ToProto(entry.add_slices());
-  return AddEntry(SliceKey(key, slice), part);
+  return SliceKey(key, slice);
+}
+
+absl::Status BundleWriter::Begin(std::string_view key,
+                                 std::string_view shape_and_slice, DType dtype,
+                                 const Shape& shape) {
+  if (status_.ok()) status_ = DoBegin(key, shape_and_slice, dtype, shape);
+  return status_;
+}
+
+absl::Status BundleWriter::DoBegin(std::string_view key,
+                                   std::string_view shape_and_slice,
+                                   DType dtype, const Shape& shape) {
+  if (incoming_.missing > 0) {
+    return FailedPrecondition("Bytes of the tensor before '", key,
+                              "' are missing");
+  }
+  if (!IsTensorKey(key)) return BadKey();
+  if (ElementSize(dtype) == 0) {
+    return InvalidArgument("Tensor '", key, "' of type ", DTypeName(dtype),
+                           " cannot come in pieces");
+  }
+  std::string stored(key);
+  if (!shape_and_slice.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(const ShapeAndSlice at,
+                            ParseShapeAndSlice(shape_and_slice));
+    SLUICE_ASSIGN_OR_RETURN(stored,
+                            KeyOfSlice(key, at.full, at.slice, dtype, shape));
+  }
+  SLUICE_ASSIGN_OR_RETURN(incoming_.entry,
+                          NewEntry(std::move(stored), dtype, shape));
+  incoming_.missing = shape.size() * static_cast<int64_t>(ElementSize(dtype));
+  incoming_.crc = 0;
+  incoming_.entry->set_size(incoming_.missing);
+  incoming_.entry->set_crc32c(MaskCrc(0));
+  return absl::OkStatus();
+}
+
+absl::Status BundleWriter::Append(std::string_view bytes) {
+  if (status_.ok()) status_ = DoAppend(bytes);
+  return status_;
+}
+
+absl::Status BundleWriter::DoAppend(std::string_view bytes) {
+  if (static_cast<int64_t>(bytes.size()) > incoming_.missing) {
+    return InvalidArgument(bytes.size(), " bytes come for a tensor of which ",
+                           incoming_.missing, " are missing");
+  }
+  if (bytes.empty()) return absl::OkStatus();
+  incoming_.crc = Crc32cExtend(incoming_.crc, bytes);
+  incoming_.missing -= static_cast<int64_t>(bytes.size());
+  offset_ += static_cast<int64_t>(bytes.size());
+  incoming_.entry->set_crc32c(MaskCrc(incoming_.crc));
+  return data_->Append(bytes);
 }
 
 absl::Status BundleWriter::Finish() {
@@ -178,6 +239,9 @@ absl::Status BundleWriter::Finish() {
 }
 
 absl::Status BundleWriter::DoFinish() {
+  if (incoming_.missing > 0) {
+    return FailedPrecondition("Bytes of the last tensor are missing");
+  }
   if (options_.sync) SLUICE_RETURN_IF_ERROR(data_->Sync());
   SLUICE_RETURN_IF_ERROR(data_->Close());
   SLUICE_RETURN_IF_ERROR(

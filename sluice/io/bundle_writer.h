@@ -40,14 +40,33 @@ class BundleWriter {
   // Adds a part of a tensor whose whole has shape `full`.
   absl::Status AddSlice(std::string_view key, const Shape& full,
                         const TensorSlice& slice, const Tensor& part);
+  // Adds numbers whose bytes come piece by piece: Append until they are all
+  // there, before anything else is added. `shape_and_slice` is as for SaveV2.
+  absl::Status Begin(std::string_view key, std::string_view shape_and_slice,
+                     DType dtype, const Shape& shape);
+  absl::Status Append(std::string_view bytes);
   absl::Status Finish();
 
  private:
+  // A tensor whose bytes are on their way.
+  struct Incoming {
+    pb::BundleEntryProto* entry = nullptr;
+    int64_t missing = 0;
+    uint32_t crc = 0;
+  };
+
   absl::Status Open();
-  absl::Status Write(const Tensor& tensor, pb::BundleEntryProto* entry);
+  absl::StatusOr<pb::BundleEntryProto*> NewEntry(std::string key, DType dtype,
+                                                 const Shape& shape);
+  // The key of a part, which is put on the list of its tensor.
+  absl::StatusOr<std::string> KeyOfSlice(std::string_view key,
+                                         const Shape& full,
+                                         const TensorSlice& slice, DType dtype,
+                                         const Shape& part);
+  absl::Status DoBegin(std::string_view key, std::string_view shape_and_slice,
+                       DType dtype, const Shape& shape);
+  absl::Status DoAppend(std::string_view bytes);
   absl::Status AddEntry(std::string key, const Tensor& tensor);
-  absl::Status DoAddSlice(std::string_view key, const Shape& full,
-                          const TensorSlice& slice, const Tensor& part);
   absl::Status DoFinish();
 
   FileSystem& files_;
@@ -58,6 +77,7 @@ class BundleWriter {
   std::unique_ptr<WritableFile> data_;
   int64_t offset_ = 0;
   BundleEntries entries_;
+  Incoming incoming_;
   bool finished_ = false;
   absl::Status status_;
 };

@@ -1,7 +1,9 @@
 // CheckpointReader: what is in a checkpoint, whatever its format.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "sluice/base/file.h"
+#include "sluice/base/mutex.h"
 #include "sluice/io/tensor_slice.h"
 #include "sluice/tensor/tensor.h"
 
@@ -41,11 +44,41 @@ class CheckpointReader {
   virtual absl::StatusOr<Tensor> LookupSlice(std::string_view name,
                                              const TensorSlice& slice) = 0;
 
+  // Where the bytes of a tensor lie as they are in memory, so that they can be
+  // read in pieces; nothing if it can only be read as a whole.
+  struct Place {
+    int shard = 0;
+    int64_t offset = 0;
+    int64_t size = 0;
+    uint32_t masked_crc = 0;
+  };
+  virtual std::optional<Place> Locate(std::string_view) { return std::nullopt; }
+  // `n` bytes from `offset` of the place on. The caller checks the sum.
+  virtual absl::Status ReadPiece(const Place& place, int64_t offset, size_t n,
+                                 char* out);
+
   bool Contains(std::string_view name) { return Find(name).ok(); }
   // What RestoreV2 does for one tensor: `shape_and_slice` is "" for all of it
   // or "100 20 0,50:0,20" for a part, and the type and shape must be as said.
+  // A variable of a TensorFlow 2 object checkpoint is found by its name too.
   absl::StatusOr<Tensor> Restore(std::string_view name,
                                  std::string_view shape_and_slice, DType dtype);
+
+  // Whether TensorFlow 2 wrote it as a graph of objects (tf.train.Checkpoint).
+  bool ObjectBased() { return Contains(kObjectGraphKey); }
+  // The key under which a tensor called `name` is stored: that name, unless
+  // only a variable of an object checkpoint has it.
+  absl::StatusOr<std::string> KeyOf(std::string_view name);
+  // The keys of an object checkpoint by the names its variables had; empty for
+  // other checkpoints.
+  using KeysByName = std::map<std::string, std::string, std::less<>>;
+  absl::StatusOr<KeysByName> ObjectKeys();
+
+ private:
+  static constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+  Mutex object_mu_;
+  std::optional<KeysByName> object_keys_ SLUICE_GUARDED_BY(object_mu_);
 };
 
 }  // namespace sluice

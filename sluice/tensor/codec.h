@@ -41,6 +41,9 @@ void TensorToTypedProto(const Tensor& tensor, pb::TensorProto* proto);
 void TensorToTypedProto(const Tensor& values, const Shape& shape,
                         pb::TensorProto* proto);
 
+// Only the values, in the typed field of the dtype.
+void AppendTypedValues(const Tensor& tensor, pb::TensorProto* proto);
+
 void ResourceHandleToProto(const ResourceHandle& handle,
                            pb::ResourceHandleProto* proto);
 absl::StatusOr<ResourceHandle> ResourceHandleFromProto(

@@ -65,7 +65,20 @@ void AddBits(const Tensor& tensor, pb::TensorProto* proto) {
   for (const T& value : tensor.data<T>()) proto->add_half_val(value.bits);
 }
 
-void AddTypedValues(const Tensor& tensor, pb::TensorProto* proto) {
+void SetContent(const Tensor& tensor, pb::TensorProto* proto) {
+  std::string* const content = proto->mutable_tensor_content();
+  if (tensor.dtype() == DType::kString) {
+    AppendStringList(tensor.data<std::string>(), content);
+  } else if (tensor.dtype() == DType::kResource) {
+    AppendHandles(tensor.data<ResourceHandle>(), content);
+  } else if (tensor.bytes() > 0) {
+    content->assign(static_cast<const char*>(tensor.raw()), tensor.bytes());
+  }
+}
+
+}  // namespace
+
+void AppendTypedValues(const Tensor& tensor, pb::TensorProto* proto) {
   switch (tensor.dtype()) {
     case DType::kFloat:
       return AddAll<float>(tensor, proto->mutable_float_val());
@@ -117,19 +130,6 @@ void AddTypedValues(const Tensor& tensor, pb::TensorProto* proto) {
   }
 }
 
-void SetContent(const Tensor& tensor, pb::TensorProto* proto) {
-  std::string* const content = proto->mutable_tensor_content();
-  if (tensor.dtype() == DType::kString) {
-    AppendStringList(tensor.data<std::string>(), content);
-  } else if (tensor.dtype() == DType::kResource) {
-    AppendHandles(tensor.data<ResourceHandle>(), content);
-  } else if (tensor.bytes() > 0) {
-    content->assign(static_cast<const char*>(tensor.raw()), tensor.bytes());
-  }
-}
-
-}  // namespace
-
 void ShapeToProto(const Shape& shape, pb::TensorShapeProto* proto) {
   proto->Clear();
   for (int64_t size : shape.dims()) proto->add_dim()->set_size(size);
@@ -174,7 +174,7 @@ void TensorToTypedProto(const Tensor& values, const Shape& shape,
       values.size() == shape.size()) {
     SetContent(values, proto);
   } else {
-    AddTypedValues(values, proto);
+    AppendTypedValues(values, proto);
   }
 }
 

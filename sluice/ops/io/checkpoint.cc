@@ -1,14 +1,12 @@
-// Saving and restoring tensors: SaveV2, RestoreV2, MergeV2Checkpoints, and the
-// readers of V1 checkpoints, Restore and RestoreSlice.
+// Saving and restoring tensors: SaveV2, RestoreV2, MergeV2Checkpoints.
 
-#include <algorithm>
 #include <vector>
 
-#include "absl/strings/str_join.h"
 #include "sluice/graph/op_registry.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/io/bundle_writer.h"
 #include "sluice/io/checkpoint_reader.h"
+#include "sluice/io/missing_keys.h"
 #include "sluice/kernel/kernel_registry.h"
 #include "sluice/ops/io/blocking_kernel.h"
 
@@ -17,9 +15,6 @@ namespace {
 namespace checkpoint_ops {
 
 using Strings = std::span<const std::string>;
-
-// How many names a message shows at most.
-constexpr size_t kMaxShown = 20;
 
 absl::Status CheckPrefixAndNames(const KernelContext& ctx) {
   const Tensor& prefix = ctx.input(0);
@@ -79,41 +74,6 @@ absl::Status Save(KernelContext& ctx) {
   return writer.Finish();
 }
 
-std::string ListNames(const std::vector<std::string>& names) {
-  const size_t shown = std::min(names.size(), kMaxShown);
-  std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
-  if (shown < names.size()) {
-    StrAppend(&text, " and ", names.size() - shown, " more");
-  }
-  return text;
-}
-
-// The first line is TensorFlow's; the rest says all that is needed to see what
-// went wrong in one try.
-absl::Status MissingKeys(CheckpointReader& reader, const std::string& prefix,
-                         Strings wanted) {
-  std::vector<std::string> missing;
-  for (const std::string& name : wanted) {
-    if (!reader.Contains(name)) missing.push_back(name);
-  }
-  if (missing.empty()) return absl::OkStatus();
-  std::sort(missing.begin(), missing.end());
-  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  std::string text = StrCat("Key ", missing[0], " not found in checkpoint");
-  if (missing.size() > 1) {
-    StrAppend(&text, "\n", missing.size(), " of ", wanted.size(),
-              " keys are missing: ", ListNames(missing));
-  }
-  std::vector<std::string> present;
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors,
-                          reader.List());
-  for (const CheckpointTensor& tensor : tensors) present.push_back(tensor.name);
-  StrAppend(
-      &text, "\nCheckpoint ", prefix, " holds ", present.size(),
-      present.size() == 1 ? " tensor: " : " tensors: ", ListNames(present));
-  return NotFound(text);
-}
-
 absl::Status Restore(KernelContext& ctx) {
   SLUICE_RETURN_IF_ERROR(CheckPrefixAndNames(ctx));
   const std::string& prefix = ctx.input(0).data<std::string>()[0];
@@ -132,6 +92,10 @@ absl::Status Restore(KernelContext& ctx) {
     if (tensor.status().code() == absl::StatusCode::kNotFound) {
       // Unless it is a file that is missing.
       SLUICE_RETURN_IF_ERROR(MissingKeys(*reader, prefix, names));
+    }
+    if (absl::IsInvalidArgument(tensor.status())) {
+      return InvalidArgument(ToStd(tensor.status().message()),
+                             "\nThe checkpoint is ", prefix);
     }
     if (!tensor.ok()) return tensor.status();
     ctx.set_output(i, *std::move(tensor));
@@ -190,28 +154,6 @@ absl::Status MergeShape(ShapeContext& c) {
   return c.WithRank(1, 0).status();
 }
 
-// Restore has no third input, RestoreSlice the slice.
-absl::Status RestoreOne(KernelContext& ctx) {
-  for (int i = 0; i < ctx.num_inputs(); ++i) {
-    if (ctx.input(i).size() != 1) {
-      return InvalidArgument("Input ", i, " of ", ctx.node().type(),
-                             " must be a string, got a tensor of shape ",
-                             ctx.input(i).shape().DebugString());
-    }
-  }
-  const std::string slice =
-      ctx.num_inputs() > 2 ? ctx.input(2).scalar<std::string>() : "";
-  SLUICE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<CheckpointReader> reader,
-      CheckpointReader::Open(ctx.device().files(),
-                             ctx.input(0).scalar<std::string>()));
-  SLUICE_ASSIGN_OR_RETURN(
-      Tensor tensor, reader->Restore(ctx.input(1).scalar<std::string>(), slice,
-                                     ctx.node().output_type(0)));
-  ctx.set_output(0, std::move(tensor));
-  return absl::OkStatus();
-}
-
 }  // namespace checkpoint_ops
 }  // namespace
 
@@ -241,32 +183,8 @@ SLUICE_OP(MergeV2Checkpoints)
     .Stateful()
     .Shape(checkpoint_ops::MergeShape);
 
-SLUICE_OP(Restore)
-    .Input("file_pattern: string")
-    .Input("tensor_name: string")
-    .Output("tensor: dt")
-    .Attr("dt: type")
-    .Attr("preferred_shard: int = -1")
-    .Stateful()
-    .NotDifferentiable();
-
-SLUICE_OP(RestoreSlice)
-    .Input("file_pattern: string")
-    .Input("tensor_name: string")
-    .Input("shape_and_slice: string")
-    .Output("tensor: dt")
-    .Attr("dt: type")
-    .Attr("preferred_shard: int = -1")
-    .Stateful()
-    .NotDifferentiable();
-
 SLUICE_KERNEL(SaveV2, kCpu).Class<BlockingKernel<checkpoint_ops::Save>>();
 SLUICE_KERNEL(RestoreV2, kCpu).Class<BlockingKernel<checkpoint_ops::Restore>>();
 SLUICE_KERNEL(MergeV2Checkpoints, kCpu)
     .Class<BlockingKernel<checkpoint_ops::Merge>>();
-SLUICE_KERNEL(Restore, kCpu)
-    .Class<BlockingKernel<checkpoint_ops::RestoreOne>>();
-SLUICE_KERNEL(RestoreSlice, kCpu)
-    .Class<BlockingKernel<checkpoint_ops::RestoreOne>>();
-
 }  // namespace sluice

@@ -113,13 +113,30 @@ TEST(Checkpoint, NamesEveryMissingKey) {
                        StartsWith("Key b not found in checkpoint\nCheck")));
 }
 
+TEST(Checkpoint, FindsVariablesOfObjectCheckpointsByName) {
+  constexpr char kObjects[] = "tests/golden/checkpoints/tf2_object";
+  const auto restored = RestoreTensors(kObjects, {"step", "w"}, {"", ""},
+                                       {DType::kInt64, DType::kFloat});
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  ExpectClose((*restored)[0], Tensor::Scalar<int64_t>(7));
+  EXPECT_EQ((*restored)[1].shape(), Shape({2, 3}));
+  EXPECT_THAT(
+      RestoreTensors(kObjects, {"w", "model/ww"}, {"", ""},
+                     {DType::kFloat, DType::kFloat})
+          .status(),
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(StartsWith("Key model/ww not found in checkpoint\n"),
+                     HasSubstr("holds 5 tensors"))));
+}
+
 TEST(Checkpoint, RefusesOtherTypesAndShapes) {
   EXPECT_THAT(
       RestoreTensors(kPartitioned, {"global_step"}, {""}, {DType::kFloat})
           .status(),
       StatusIs(absl::StatusCode::kInvalidArgument,
                "tensor_name = global_step; expected dtype float does not "
-               "equal original dtype int64"));
+               "equal original dtype int64\nThe checkpoint is "
+               "tests/golden/checkpoints/partitioned-1"));
   EXPECT_THAT(RestoreTensors(kPartitioned, {"part/emb"}, {"9 4 0,9:0,4"},
                              {DType::kFloat})
                   .status(),
@@ -199,6 +216,33 @@ TEST(Checkpoint, MergesTheShardsOfASave) {
   ASSERT_TRUE(restored.ok()) << restored.status();
   ExpectClose((*restored)[0], Tensor::Scalar<int32_t>(2));
   ExpectClose((*restored)[1], Tensor::Scalar<float>(1));
+}
+
+TEST(Checkpoint, OldOpsWriteOldFiles) {
+  TempDir dir;
+  OpTest op("SaveSlices");
+  op.AddInput(Tensor::Scalar<std::string>(dir / "old"));
+  op.AddInput(StringVector({"a", "p", "p"}));
+  op.AddInput(StringVector({"", "3 0,1", "3 1,2"}));
+  op.AddInput(Tensor::Scalar<int64_t>(5));
+  op.AddInput<float>({1}, {1}).AddInput<float>({2}, {2, 3});
+  op.Attr("T", std::vector<DType>{DType::kInt64, DType::kFloat, DType::kFloat});
+  SLUICE_ASSERT_OK(op.Run());
+  const auto restored = RestoreTensors(dir / "old", {"a", "p"}, {"", ""},
+                                       {DType::kInt64, DType::kFloat});
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  ExpectClose((*restored)[0], Tensor::Scalar<int64_t>(5));
+  ExpectClose((*restored)[1], Tensor::Of<float>({3}, {1, 2, 3}));
+  EXPECT_EQ(RealFileSystem().List(dir.path())->size(), 1u);
+
+  OpTest short_list("Save");
+  short_list.AddInput(Tensor::Scalar<std::string>(dir / "no"));
+  short_list.AddInput(StringVector({"a", "b"}));
+  short_list.AddInput<float>({1}, {1});
+  short_list.Attr("T", std::vector<DType>{DType::kFloat});
+  EXPECT_THAT(short_list.Run(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("got 2 names and 1 tensors")));
 }
 
 TEST(Checkpoint, OldOpsReadOldFiles) {
