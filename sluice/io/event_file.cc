@@ -52,8 +52,8 @@ absl::Status EventWriter::EnsureOpen() {
   pb::Event version;
   version.set_wall_time(static_cast<double>(seconds));
   version.set_file_version("brain.Event:2");
-  SLUICE_RETURN_IF_ERROR(writer_->Write(version.SerializeAsString()));
-  return writer_->Flush();
+  SLUICE_RETURN_IF_ERROR(OrClose(writer_->Write(version.SerializeAsString())));
+  return OrClose(writer_->Flush());
 }
 
 absl::Status EventWriter::Write(const pb::Event& event) {
@@ -63,13 +63,19 @@ absl::Status EventWriter::Write(const pb::Event& event) {
 absl::Status EventWriter::WriteSerialized(std::string_view event) {
   MutexLock lock(mu_);
   SLUICE_RETURN_IF_ERROR(EnsureOpen());
-  return writer_->Write(event);
+  return OrClose(writer_->Write(event));
+}
+
+// A file that failed once fails for ever: the next event starts a new one.
+absl::Status EventWriter::OrClose(absl::Status status) {
+  if (!status.ok()) CloseFile().IgnoreError();  // It is the same error.
+  return status;
 }
 
 absl::Status EventWriter::Flush() {
   MutexLock lock(mu_);
   SLUICE_RETURN_IF_ERROR(EnsureOpen());
-  SLUICE_RETURN_IF_ERROR(writer_->Flush());
+  SLUICE_RETURN_IF_ERROR(OrClose(writer_->Flush()));
   if (files_.Exists(path_)) return absl::OkStatus();
   CloseFile().IgnoreError();  // What it held is gone anyway.
   return Unknown("The events file ", path_, " has disappeared.");

@@ -17,9 +17,9 @@
 namespace sluice {
 
 // Writes `<logdir>/events.out.tfevents.<seconds>.<host><suffix>`, which it
-// makes at the first event or flush, its directory too. If the file disappears,
-// the next event after a Flush starts a new one. Thread-safe; calls block on
-// the disk.
+// makes at the first event or flush, its directory too. If the file disappears
+// or cannot be written, the next event after a Flush starts a new one.
+// Thread-safe; calls block on the disk.
 class EventWriter {
  public:
   EventWriter(FileSystem& files, Clock& clock, std::string logdir,
@@ -42,6 +42,7 @@ class EventWriter {
   absl::Status EnsureOpen() SLUICE_REQUIRES(mu_);
   absl::StatusOr<std::string> NewPath(int64_t seconds) const;
   absl::Status CloseFile() SLUICE_REQUIRES(mu_);
+  absl::Status OrClose(absl::Status status) SLUICE_REQUIRES(mu_);
 
   FileSystem& files_;
   Clock& clock_;
