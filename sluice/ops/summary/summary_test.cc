@@ -145,6 +145,18 @@ TEST(HistogramSummary, RefusesWhatIsNotFinite) {
   }
 }
 
+TEST(HistogramSummary, LeavesOutWhatIsNotFiniteIfAskedTo) {
+  OpTest op("HistogramSummary");
+  op.AddInput(Tensor::Scalar<std::string>("h"));
+  op.AddInput<float>({4}, {1, NAN, -INFINITY, 3}).Attr("_skip_nonfinite", true);
+  SLUICE_ASSERT_OK(op.Run());
+  pb::Summary summary;
+  ASSERT_TRUE(summary.ParseFromString(op.output(0).scalar<std::string>()));
+  EXPECT_EQ(summary.value(0).histo().num(), 2);
+  EXPECT_EQ(summary.value(0).histo().min(), 1);
+  EXPECT_EQ(summary.value(0).histo().max(), 3);
+}
+
 TEST(ImageSummary, RefusesWhatIsNoBatchOfImages) {
   OpTest op("ImageSummary");
   op.AddInput(Tensor::Scalar<std::string>("i"));
