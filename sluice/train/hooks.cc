@@ -158,7 +158,9 @@ absl::Status CheckpointSaverHook::AfterCreateSession(
   options_.summary_writer->AddGraph(*graph_);
   options_.summary_writer->AddMetaGraph(
       ExportMetaGraph(*graph_, &saver->def()));
-  SLUICE_RETURN_IF_ERROR(Save(*session, step).status());
+  // Writing what was just read puts the only good copy at risk.
+  const bool restored = saver->restored() == StrCat(path_, "-", step);
+  SLUICE_RETURN_IF_ERROR(Save(*session, step, restored).status());
   timer_.Triggered(step);
   return absl::OkStatus();
 }
@@ -186,15 +188,23 @@ absl::Status CheckpointSaverHook::End(Session& session) {
   return options_.summary_writer->Flush();
 }
 
-absl::StatusOr<bool> CheckpointSaverHook::Save(Session& session, int64_t step) {
-  SLUICE_LOG(INFO) << "Saving checkpoints for " << step << " into " << path_
-                   << ".";
+absl::StatusOr<bool> CheckpointSaverHook::Save(Session& session, int64_t step,
+                                               bool restored) {
+  if (restored) {
+    SLUICE_LOG(INFO) << "The checkpoint for " << step << " in " << path_
+                     << " was just restored and is not written again.";
+  } else {
+    SLUICE_LOG(INFO) << "Saving checkpoints for " << step << " into " << path_
+                     << ".";
+  }
   for (const auto& listener : options_.listeners) {
     SLUICE_RETURN_IF_ERROR(listener->BeforeSave(session, step));
   }
   SLUICE_ASSIGN_OR_RETURN(Saver * saver, GetSaver());
-  SLUICE_RETURN_IF_ERROR(
-      saver->Save(session, path_, {.global_step = step}).status());
+  if (!restored) {
+    SLUICE_RETURN_IF_ERROR(
+        saver->Save(session, path_, {.global_step = step}).status());
+  }
   options_.summary_writer->AddSessionLog(pb::SessionLog::CHECKPOINT, path_,
                                          step);
   bool stop = false;

@@ -105,7 +105,9 @@ class CheckpointSaverHook : public GlobalStepHook {
  private:
   absl::StatusOr<Saver*> GetSaver();
   // Whether a listener asks to stop.
-  absl::StatusOr<bool> Save(Session& session, int64_t step);
+  // `restored`: the checkpoint is there, and only the listeners are told.
+  absl::StatusOr<bool> Save(Session& session, int64_t step,
+                            bool restored = false);
 
   CheckpointSaverOptions options_;
   const std::string path_;

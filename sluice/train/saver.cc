@@ -1,14 +1,16 @@
 #include "sluice/train/saver.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <limits>
 
+#include "absl/strings/str_format.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/path.h"
 #include "sluice/base/status.h"
 #include "sluice/client/collections.h"
 #include "sluice/io/checkpoint_state.h"
 #include "sluice/train/meta_graph.h"
+#include "sluice/train/restore_report.h"
 #include "sluice/train/saver_ops.h"
 
 namespace sluice {
@@ -38,6 +40,9 @@ absl::StatusOr<std::map<std::string, Variable>> ToSave(
   return names;
 }
 
+constexpr std::string_view kMismatch =
+    "a mismatch between the current graph and the graph";
+
 absl::Status RestoreFailed(const absl::Status& cause, std::string_view why) {
   return WithMessage(
       cause,
@@ -48,6 +53,27 @@ absl::Status RestoreFailed(const absl::Status& cause, std::string_view why) {
           ToStd(cause.message())));
 }
 
+// Whether the checkpoint itself is broken, and not what it is restored to.
+bool IsDamaged(const absl::Status& status, bool exists) {
+  return !exists || absl::IsDataLoss(status) || absl::IsOutOfRange(status) ||
+         (absl::IsNotFound(status) &&
+          status.message().find("not found in checkpoint") ==
+              absl::string_view::npos);
+}
+
+// "m.meta" of "m"; V1 shards are named "m-?????-of-00002".
+std::string MetaGraphName(std::string prefix, const std::string& suffix) {
+  const size_t of = prefix.rfind("-of-");
+  if (of != std::string::npos && of > 0 &&
+      prefix.find_first_not_of("0123456789", of + 4) == std::string::npos) {
+    const size_t dash = prefix.find_last_not_of("0123456789?", of - 1);
+    if (dash != std::string::npos && dash + 1 < of && prefix[dash] == '-') {
+      prefix.resize(dash);
+    }
+  }
+  return StrCat(prefix, ".", suffix);
+}
+
 }  // namespace
 
 Saver::Saver(Graph& graph, const pb::SaverDef& def, const SaverOptions& options)
@@ -56,12 +82,23 @@ Saver::Saver(Graph& graph, const pb::SaverDef& def, const SaverOptions& options)
       files_(options.files ? *options.files : RealFileSystem()),
       clock_(options.clock ? *options.clock : RealClock()),
       def_(def) {
-  next_keep_seconds_ =
-      NowSeconds() + def_.keep_checkpoint_every_n_hours() * 3600;
+  keeper_ = std::make_unique<CheckpointKeeper>(
+      files_, clock_,
+      KeepOptions{def.max_to_keep(), def.keep_checkpoint_every_n_hours(),
+                  options.relative_paths});
 }
 
 Saver::Saver(const Scope& scope, SaverOptions options)
-    : Saver(scope.graph(), {}, options) {
+    : Saver(
+          scope.graph(),
+          [&] {
+            pb::SaverDef def;
+            def.set_max_to_keep(std::max(options.max_to_keep, 0));
+            def.set_keep_checkpoint_every_n_hours(
+                static_cast<float>(options.keep_checkpoint_every_n_hours));
+            return def;
+          }(),
+          options) {
   const absl::StatusOr<std::map<std::string, Variable>> variables =
       ToSave(graph_, options_);
   if (!variables.ok()) {
@@ -75,12 +112,12 @@ Saver::Saver(const Scope& scope, SaverOptions options)
     }
     return;
   }
-  def_ = BuildSaverOps(scope, *variables, options_.sharded, options_.reshape);
-  def_.set_max_to_keep(std::max(options_.max_to_keep, 0));
-  def_.set_keep_checkpoint_every_n_hours(
-      static_cast<float>(options_.keep_checkpoint_every_n_hours));
-  next_keep_seconds_ =
-      NowSeconds() + options_.keep_checkpoint_every_n_hours * 3600;
+  pb::SaverDef built = BuildSaverOps(scope, *variables,
+                                     {.sharded = options_.sharded,
+                                      .reshape = options_.reshape,
+                                      .gather_to = options_.gather_to,
+                                      .version = options_.write_version});
+  def_.MergeFrom(built);
 }
 
 absl::StatusOr<std::unique_ptr<Saver>> Saver::FromDef(Graph& graph,
@@ -95,42 +132,38 @@ absl::StatusOr<std::unique_ptr<Saver>> Saver::FromDef(Graph& graph,
   return std::unique_ptr<Saver>(new Saver(graph, def, {}));
 }
 
-double Saver::NowSeconds() const {
-  return static_cast<double>(clock_.WallMicros()) / 1e6;
-}
-
 absl::StatusOr<Output> Saver::FileName() const {
   return graph_.FindOutput(def_.filename_tensor_name());
+}
+
+absl::StatusOr<std::string> Saver::Prefix(const std::string& path,
+                                          const SaveOptions& options) const {
+  if (!DirName(options.latest_filename).empty()) {
+    return InvalidArgument(
+        "'latest_filename' must not contain path components");
+  }
+  if (options.global_step) {
+    return options_.pad_step_number
+               ? absl::StrFormat("%s-%08d", path, *options.global_step)
+               : absl::StrFormat("%s-%d", path, *options.global_step);
+  }
+  if (BaseName(path) == options.latest_filename && !def_.sharded()) {
+    return InvalidArgument("'latest_filename' collides with 'save_path': '",
+                           options.latest_filename, "' and '", path, "'");
+  }
+  return path;
 }
 
 absl::StatusOr<std::string> Saver::Save(Session& session,
                                         const std::string& path,
                                         const SaveOptions& options) {
   if (empty_) return std::string();
-  if (!DirName(options.latest_filename).empty()) {
-    return InvalidArgument(
-        "'latest_filename' must not contain path components");
-  }
-  std::string prefix = path;
-  if (options.global_step) {
-    char number[32];
-    std::snprintf(number, sizeof number,
-                  options_.pad_step_number ? "-%08lld" : "-%lld",
-                  static_cast<long long>(*options.global_step));
-    prefix += number;
-  } else if (BaseName(path) == options.latest_filename) {
-    return InvalidArgument("'latest_filename' collides with 'save_path': '",
-                           options.latest_filename, "' and '", path, "'");
-  }
+  SLUICE_ASSIGN_OR_RETURN(std::string prefix, Prefix(path, options));
   SLUICE_ASSIGN_OR_RETURN(const Output filename, FileName());
   SLUICE_ASSIGN_OR_RETURN(const Output save,
                           graph_.FindOutput(def_.save_tensor_name()));
   const std::string dir(DirName(path));
-  int64_t turn;
-  {
-    MutexLock lock(mu_);
-    turn = ++turns_;
-  }
+  const int64_t turn = keeper_->TakeTurn();
   std::vector<Tensor> saved;
   absl::Status status =
       session.Run({{filename, Tensor::Scalar(prefix)}}, {save}, {}, &saved);
@@ -144,66 +177,32 @@ absl::StatusOr<std::string> Saver::Save(Session& session,
     return status;
   }
   prefix = saved[0].scalar<std::string>();
-  SLUICE_RETURN_IF_ERROR(Publish(prefix, dir, turn, options));
+  if (options.write_meta_graph) {
+    SLUICE_RETURN_IF_ERROR(files_.WriteFileAtomically(
+        MetaGraphName(prefix, options.meta_graph_suffix),
+        ExportMetaGraph(graph_, &def_).SerializeAsString()));
+  }
+  if (options.write_state) {
+    SLUICE_RETURN_IF_ERROR(
+        keeper_->Publish(prefix, turn, dir, options.latest_filename));
+  }
   return prefix;
 }
 
-absl::Status Saver::Publish(const std::string& prefix, const std::string& dir,
-                            int64_t turn, const SaveOptions& options) {
-  if (options.write_meta_graph) {
-    SLUICE_RETURN_IF_ERROR(files_.WriteFileAtomically(
-        prefix + ".meta", ExportMetaGraph(graph_, &def_).SerializeAsString()));
+absl::Status Saver::Explain(const absl::Status& status,
+                            const std::string& prefix) const {
+  if (absl::IsNotFound(status)) {
+    return RestoreFailed(status,
+                         "a Variable name or other graph key that is missing");
   }
-  if (!options.write_state) return absl::OkStatus();
-  absl::Status deleted;
-  {
-    // One at a time, so that the state file lists every checkpoint.
-    MutexLock lock(mu_);
-    Record(prefix, turn);
-    SLUICE_RETURN_IF_ERROR(
-        WriteCheckpointState(files_, dir,
-                             MakeCheckpointState(dir, latest_, KeptPrefixes(),
-                                                 options_.relative_paths),
-                             options.latest_filename));
-    deleted = DeleteOld();
-  }
-  if (!deleted.ok()) {
-    // An old file must not end the training.
-    SLUICE_LOG(WARNING) << "Ignoring: " << deleted.message();
-  }
-  return absl::OkStatus();
-}
-
-void Saver::Record(const std::string& prefix, int64_t turn) {
-  // A save that took longer than one that began after it holds older values.
-  const bool overtaken = turn < latest_turn_;
-  if (!overtaken) {
-    latest_ = prefix;
-    latest_turn_ = turn;
-  }
-  if (def_.max_to_keep() <= 0) return;
-  std::erase_if(kept_, [&](const Kept& k) { return k.prefix == prefix; });
-  kept_.insert(overtaken && !kept_.empty() ? kept_.end() - 1 : kept_.end(),
-               {prefix, NowSeconds()});
-  if (kept_.size() > static_cast<size_t>(def_.max_to_keep())) {
-    to_delete_.push_back(kept_.front());
-    kept_.erase(kept_.begin());
-  }
-}
-
-absl::Status Saver::DeleteOld() {
-  if (to_delete_.empty()) return absl::OkStatus();
-  const Kept old = to_delete_.front();
-  to_delete_.erase(to_delete_.begin());
-  if (old.seconds > next_keep_seconds_) {
-    // Kept for good.
-    next_keep_seconds_ += def_.keep_checkpoint_every_n_hours() * 3600;
-    return absl::OkStatus();
-  }
-  if (std::ranges::count(kept_, old.prefix, &Kept::prefix) > 0) {
-    return absl::OkStatus();
-  }
-  return RemoveCheckpoint(files_, old.prefix);
+  if (!absl::IsInvalidArgument(status)) return status;
+  const std::string mismatches =
+      RestoreMismatches(graph_, def_.restore_op_name(), files_, prefix);
+  return RestoreFailed(mismatches.empty()
+                           ? status
+                           : WithMessage(status, StrCat(ToStd(status.message()),
+                                                        "\n\n", mismatches)),
+                       kMismatch);
 }
 
 absl::Status Saver::Restore(Session& session, const std::string& prefix) {
@@ -221,39 +220,79 @@ absl::Status Saver::Restore(Session& session, const std::string& prefix) {
   if (restore == nullptr) {
     return InvalidArgument("the graph has no op ", def_.restore_op_name());
   }
-  absl::Status status =
+  // Assigning to a resource takes any shape.
+  const std::string mismatches =
+      RestoreMismatches(graph_, def_.restore_op_name(), files_, prefix,
+                        /*resources_only=*/true);
+  if (!mismatches.empty()) {
+    return RestoreFailed(InvalidArgument(mismatches), kMismatch);
+  }
+  const absl::Status status =
       session.Run({{filename, Tensor::Scalar(prefix)}}, {}, {restore}, nullptr);
-  if (absl::IsNotFound(status)) {
-    return RestoreFailed(status,
-                         "a Variable name or other graph key that is missing");
+  if (!status.ok()) return Explain(status, prefix);
+  MutexLock lock(mu_);
+  restored_ = prefix;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Saver::RestoreNewest(
+    Session& session, const pb::CheckpointState& state) {
+  std::vector<std::string> candidates = {state.model_checkpoint_path()};
+  for (int i = state.all_model_checkpoint_paths_size() - 1; i >= 0; --i) {
+    const std::string& prefix = state.all_model_checkpoint_paths(i);
+    if (prefix != candidates[0]) candidates.push_back(prefix);
   }
-  if (absl::IsInvalidArgument(status)) {
-    return RestoreFailed(status,
-                         "a mismatch between the current graph and the graph");
+  absl::Status first;
+  for (const std::string& prefix : candidates) {
+    const absl::Status status = Restore(session, prefix);
+    if (status.ok()) {
+      if (!first.ok()) {
+        SLUICE_LOG(WARNING) << "Restored " << prefix << " in place of "
+                            << candidates[0] << ", which is damaged.";
+      }
+      return prefix;
+    }
+    if (first.ok()) first = status;
+    if (!IsDamaged(status, CheckpointExists(files_, prefix))) break;
+    SLUICE_LOG(WARNING) << "Checkpoint " << prefix
+                        << " is damaged, trying the one before it: "
+                        << status.message();
   }
-  return status;
+  return first;
+}
+
+std::string Saver::restored() const {
+  MutexLock lock(mu_);
+  return restored_;
 }
 
 std::vector<std::string> Saver::last_checkpoints() const {
-  MutexLock lock(mu_);
-  return KeptPrefixes();
-}
-
-std::vector<std::string> Saver::KeptPrefixes() const {
   std::vector<std::string> prefixes;
-  prefixes.reserve(kept_.size());
-  for (const Kept& kept : kept_) prefixes.push_back(kept.prefix);
+  for (KeptCheckpoint& kept : keeper_->kept()) {
+    prefixes.push_back(std::move(kept.prefix));
+  }
   return prefixes;
 }
 
-void Saver::RecoverLastCheckpoints(const std::vector<std::string>& prefixes) {
-  MutexLock lock(mu_);
-  kept_.clear();
+std::vector<KeptCheckpoint> Saver::last_checkpoints_with_time() const {
+  return keeper_->kept();
+}
+
+void Saver::SetLastCheckpoints(const std::vector<std::string>& prefixes) {
+  std::vector<KeptCheckpoint> kept;
   for (const std::string& prefix : prefixes) {
-    const absl::StatusOr<int64_t> nanos = CheckpointMtime(files_, prefix);
-    if (nanos.ok())
-      kept_.push_back({prefix, static_cast<double>(*nanos) / 1e9});
+    kept.push_back({prefix, std::numeric_limits<double>::infinity()});
   }
+  keeper_->Set(std::move(kept));
+}
+
+void Saver::SetLastCheckpointsWithTime(
+    std::vector<KeptCheckpoint> checkpoints) {
+  keeper_->Set(std::move(checkpoints));
+}
+
+void Saver::RecoverLastCheckpoints(const std::vector<std::string>& prefixes) {
+  keeper_->Recover(prefixes);
 }
 
 }  // namespace sluice

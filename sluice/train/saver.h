@@ -1,6 +1,7 @@
 // Saver: writes variables to checkpoints and reads them back. Building one adds
 // its ops to the graph; Save and Restore run them, so that each task writes the
-// variables it holds. Names and files are TensorFlow's (V2).
+// variables it holds. Names and files are TensorFlow's (V2, or V1 if asked
+// for).
 //
 //   Saver saver(scope);
 //   auto prefix = saver.Save(*session, "/tmp/model.ckpt", {.global_step = 7});
@@ -17,10 +18,10 @@
 #include "absl/status/statusor.h"
 #include "sluice/base/clock.h"
 #include "sluice/base/file.h"
-#include "sluice/base/mutex.h"
 #include "sluice/client/variable.h"
 #include "sluice/proto/saver.pb.h"
 #include "sluice/session/session.h"
+#include "sluice/train/checkpoint_keeper.h"
 
 namespace sluice {
 
@@ -31,6 +32,12 @@ struct SaverOptions {
   std::map<std::string, Variable> named = {};
   // Every device writes a file of its own.
   bool sharded = false;
+  // The task that owns the checkpoint directory, "/job:worker/task:0", when the
+  // tasks share no disk: the others send it their parts in chunks, and get them
+  // back from it. Implies `sharded`.
+  std::string gather_to = {};
+  // V1 is what TensorFlow wrote before 2017: one file, everything in memory.
+  pb::SaverDef::CheckpointFormatVersion write_version = pb::SaverDef::V2;
   // Older checkpoints are deleted; 0: none.
   int max_to_keep = 5;
   // One that old is kept for good.
@@ -51,11 +58,12 @@ struct SaverOptions {
 struct SaveOptions {
   std::optional<int64_t> global_step = std::nullopt;
   std::string latest_filename = "checkpoint";
+  std::string meta_graph_suffix = "meta";
   bool write_meta_graph = true;
   bool write_state = true;
 };
 
-// Thread-compatible.
+// Thread-safe once built.
 class Saver {
  public:
   // Builds the ops in `scope`, below "save" unless Named says otherwise. Errors
@@ -76,26 +84,32 @@ class Saver {
                                    const SaveOptions& options = {});
   // A missing or damaged checkpoint is an error that names it.
   absl::Status Restore(Session& session, const std::string& prefix);
+  // Restores the newest checkpoint of `state` that is whole, and says so if it
+  // is not the newest of all; returns its prefix. The error is that of the
+  // newest.
+  absl::StatusOr<std::string> RestoreNewest(Session& session,
+                                            const pb::CheckpointState& state);
+  // What this Saver restored last; a save there would put the only good
+  // checkpoint at risk for nothing.
+  std::string restored() const;
 
   // The checkpoints kept, oldest first.
   std::vector<std::string> last_checkpoints() const;
-  // Goes on with those of an earlier run; what is not there is left out.
+  std::vector<KeptCheckpoint> last_checkpoints_with_time() const;
+  // Goes on with those of an earlier run. Without times they are never kept for
+  // good.
+  void SetLastCheckpoints(const std::vector<std::string>& prefixes);
+  void SetLastCheckpointsWithTime(std::vector<KeptCheckpoint> checkpoints);
+  // The same with the times of their files; what is not there is left out.
   void RecoverLastCheckpoints(const std::vector<std::string>& prefixes);
 
  private:
-  struct Kept {
-    std::string prefix;
-    double seconds = 0;  // When it was saved.
-  };
   Saver(Graph& graph, const pb::SaverDef& def, const SaverOptions& options);
-  // `turn` counts the saves as they began.
-  void Record(const std::string& prefix, int64_t turn) SLUICE_REQUIRES(mu_);
-  absl::Status DeleteOld() SLUICE_REQUIRES(mu_);
-  std::vector<std::string> KeptPrefixes() const SLUICE_REQUIRES(mu_);
-  double NowSeconds() const;
+  absl::StatusOr<std::string> Prefix(const std::string& path,
+                                     const SaveOptions& options) const;
   absl::StatusOr<Output> FileName() const;
-  absl::Status Publish(const std::string& prefix, const std::string& dir,
-                       int64_t turn, const SaveOptions& options);
+  absl::Status Explain(const absl::Status& status,
+                       const std::string& prefix) const;
 
   Graph& graph_;
   const SaverOptions options_;
@@ -103,15 +117,9 @@ class Saver {
   Clock& clock_;
   pb::SaverDef def_;
   bool empty_ = false;
-  // A program may save while a supervisor's thread does.
+  std::unique_ptr<CheckpointKeeper> keeper_;
   mutable Mutex mu_;
-  double next_keep_seconds_ SLUICE_GUARDED_BY(mu_) = 0;
-  std::vector<Kept> kept_ SLUICE_GUARDED_BY(mu_);
-  std::vector<Kept> to_delete_ SLUICE_GUARDED_BY(mu_);
-  int64_t turns_ SLUICE_GUARDED_BY(mu_) = 0;
-  // The latest checkpoint, and when its save had its turn.
-  std::string latest_ SLUICE_GUARDED_BY(mu_);
-  int64_t latest_turn_ SLUICE_GUARDED_BY(mu_) = 0;
+  std::string restored_ SLUICE_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

@@ -169,34 +169,17 @@ absl::StatusOr<bool> SessionManager::RestoreFromDir(
       const auto state,
       ReadCheckpointState(RealFileSystem(), options.checkpoint_dir));
   if (!state) return false;
-  const std::vector<std::string> all(
-      state->all_model_checkpoint_paths().begin(),
-      state->all_model_checkpoint_paths().end());
   SLUICE_ASSIGN_OR_RETURN(
       const bool ahead,
       IsAhead(session, options, state->model_checkpoint_path()));
-  if (ahead) {
-    options.saver->RecoverLastCheckpoints(all);
-    return true;
+  if (!ahead) {
+    SLUICE_RETURN_IF_ERROR(
+        options.saver->RestoreNewest(session, *state).status());
   }
-  std::vector<std::string> candidates = {state->model_checkpoint_path()};
-  for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    if (*it != candidates[0]) candidates.push_back(*it);
-  }
-  absl::Status first;
-  for (const std::string& prefix : candidates) {
-    const absl::Status status = options.saver->Restore(session, prefix);
-    if (status.ok()) {
-      options.saver->RecoverLastCheckpoints(all);
-      return true;
-    }
-    if (first.ok()) first = status;
-    if (!absl::IsDataLoss(status)) break;
-    SLUICE_LOG(WARNING) << "Checkpoint " << prefix
-                        << " is damaged, trying the one before it: "
-                        << status.message();
-  }
-  return first;
+  options.saver->RecoverLastCheckpoints(
+      {state->all_model_checkpoint_paths().begin(),
+       state->all_model_checkpoint_paths().end()});
+  return true;
 }
 
 absl::StatusOr<bool> SessionManager::Restore(Session& session,

@@ -1,8 +1,10 @@
 #include "sluice/train/summary_writer.h"
 
+#include <map>
+
+#include "sluice/base/clock.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
-#include "sluice/client/collections.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/graph.pb.h"
 #include "sluice/proto/summary.pb.h"
@@ -10,64 +12,27 @@
 namespace sluice {
 namespace {
 
-std::string CleanTag(std::string_view name) {
-  std::string clean;
-  for (const char c : name) {
-    const bool allowed = isalnum(static_cast<unsigned char>(c)) || c == '_' ||
-                         c == '-' || c == '/' || c == '.';
-    clean += allowed ? c : '_';
-  }
-  clean.erase(0, clean.find_first_not_of('/'));
-  if (clean != name) {
-    SLUICE_LOG(INFO) << "Summary name " << name << " is illegal; using "
-                     << clean << " instead.";
-  }
-  return clean;
-}
-
-Output AddTagged(const Scope& outer, std::string_view name,
-                 std::string_view tag_input, std::string_view op,
-                 Output value) {
-  const Scope scope = outer.NameScope(CleanTag(name));
-  if (!scope.ok()) return Output();
-  const std::string& inside = scope.context().name_scope;
-  const Output tag = scope.Named(tag_input).Scalar<std::string>(
-      inside.substr(0, inside.size() - 1));
-  const Output summary = scope.Named(inside).Add(op, {tag, value});
-  if (summary) {
-    Collections::Of(outer.graph()).Add(keys::kSummaries, summary);
-  }
-  return summary;
+struct SharedWriters {
+  Mutex mu;
+  std::map<std::string, std::shared_ptr<SummaryWriter>> writers
+      SLUICE_GUARDED_BY(mu);
+};
+SharedWriters& Shared() {
+  static auto* const shared = new SharedWriters;
+  return *shared;
 }
 
 }  // namespace
 
-SummaryWriter::SummaryWriter(std::string logdir, double flush_secs)
+SummaryWriter::SummaryWriter(std::string logdir, SummaryWriterOptions options)
     : logdir_(std::move(logdir)),
-      flush_secs_(flush_secs),
-      events_(RealFileSystem(), RealClock(), logdir_) {}
-
-SummaryWriter::~SummaryWriter() {
-  Close().IgnoreError();  // Write has logged it.
-}
+      events_(
+          RealFileSystem(), RealClock(), logdir_,
+          {options.max_queue, options.flush_secs, options.filename_suffix}) {}
 
 void SummaryWriter::Write(pb::Event event) {
   event.set_wall_time(static_cast<double>(RealClock().WallMicros()) / 1e6);
-  absl::Status status = events_.Write(event);
-  MutexLock lock(mu_);
-  const SteadyTime now = RealClock().Now();
-  // The first event goes out at once, so that readers see the run.
-  const bool due =
-      !flushed_ ||
-      std::chrono::duration<double>(now - *flushed_).count() >= flush_secs_;
-  if (status.ok() && due) {
-    flushed_ = now;
-    status = events_.Flush();
-  }
-  if (!status.ok() && error_.ok()) {
-    error_ = status;
-    SLUICE_LOG(ERROR) << "Events are lost: " << status.message();
-  }
+  events_.Add(event);
 }
 
 void SummaryWriter::AddSummary(std::string_view summary, int64_t step) {
@@ -125,35 +90,43 @@ void SummaryWriter::AddSessionLog(pb::SessionLog::SessionStatus status,
   Write(std::move(event));
 }
 
-absl::Status SummaryWriter::Flush() {
-  const absl::Status status = events_.Flush();
-  MutexLock lock(mu_);
-  return error_.ok() ? status : error_;
+absl::Status SummaryWriter::AddRunMetadata(const pb::RunMetadata& metadata,
+                                           std::string_view tag,
+                                           std::optional<int64_t> step) {
+  {
+    MutexLock lock(mu_);
+    if (!run_tags_.emplace(tag).second) {
+      return InvalidArgument(
+          "The provided tag was already used for this event type");
+    }
+  }
+  pb::Event event;
+  event.mutable_tagged_run_metadata()->set_tag(std::string(tag));
+  event.mutable_tagged_run_metadata()->set_run_metadata(
+      metadata.SerializeAsString());
+  if (step) event.set_step(*step);
+  Write(std::move(event));
+  return absl::OkStatus();
 }
 
-absl::Status SummaryWriter::Close() {
-  const absl::Status status = events_.Close();
-  MutexLock lock(mu_);
-  return error_.ok() ? status : error_;
+std::shared_ptr<SummaryWriter> SharedSummaryWriter(const std::string& logdir) {
+  SharedWriters& shared = Shared();
+  MutexLock lock(shared.mu);
+  std::shared_ptr<SummaryWriter>& writer = shared.writers[logdir];
+  if (writer == nullptr) writer = std::make_shared<SummaryWriter>(logdir);
+  return writer;
 }
 
-Output AddScalarSummary(const Scope& scope, std::string_view name,
-                        Output value) {
-  return AddTagged(scope, name, "tags", "ScalarSummary", value);
-}
-
-Output AddHistogramSummary(const Scope& scope, std::string_view name,
-                           Output values) {
-  return AddTagged(scope, name, "tag", "HistogramSummary", values);
-}
-
-Output MergeAllSummaries(const Scope& outer) {
-  const std::vector<Output> all =
-      Collections::Of(outer.graph()).outputs(keys::kSummaries);
-  if (all.empty()) return Output();
-  const Scope scope = outer.NameScope("Merge");
-  return scope.Named("MergeSummary")
-      .Add("MergeSummary", all, {{"N", static_cast<int64_t>(all.size())}});
+void CloseSharedSummaryWriters() {
+  SharedWriters& shared = Shared();
+  std::map<std::string, std::shared_ptr<SummaryWriter>> writers;
+  {
+    MutexLock lock(shared.mu);
+    std::swap(writers, shared.writers);
+  }
+  for (const auto& [logdir, writer] : writers) {
+    writer->Close().IgnoreError();  // It was logged.
+  }
 }
 
 }  // namespace sluice

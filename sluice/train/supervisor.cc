@@ -114,6 +114,7 @@ absl::StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(
   SLUICE_RETURN_IF_ERROR(setup_);
   // A new run: what stopped the last one is past.
   coordinator_.ClearStop();
+  if (writer_ != nullptr) writer_->Reopen();
   SessionManager manager(graph_, ops_.ready_ops(), options_.recovery_wait_secs);
   if (options_.is_chief) {
     InitOptions init;
