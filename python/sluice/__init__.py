@@ -110,7 +110,7 @@ _export(_variables, """
 _export(_protos, """
     AttrValue ConfigProto Event GPUOptions GraphDef GraphOptions
     MetaGraphDef NodeDef OptimizerOptions RunMetadata RunOptions Summary
-    SessionLog""")
+    SessionLog SummaryMetadata HistogramProto LogMessage TensorInfo""")
 
 from sluice.ops import nn_ops as nn  # noqa: E402,F401
 from sluice import summary  # noqa: E402,F401

@@ -70,8 +70,8 @@ def complex_abs(x, name=None):
 
 # ---- Summaries: the tag is taken as it is ----
 
-def _add(op_type, collections, name, values, **arguments):
-    with ops.name_scope(name, op_type, values) as scope:
+def _add(op_type, collections, name, inputs, **arguments):
+    with ops.name_scope(name, op_type, inputs) as scope:
         val = apply_op(op_type, scope, **arguments)
         _summary.collect(val, collections, [ops.GraphKeys.SUMMARIES])
     return val

@@ -19,7 +19,8 @@ from sluice.training.checkpoint_management import (  # noqa: F401
     get_checkpoint_mtimes, get_checkpoint_state, latest_checkpoint,
     remove_checkpoint, update_checkpoint_state)
 from sluice.training.checkpoint_utils import (  # noqa: F401
-    NewCheckpointReader, list_variables, load_checkpoint, load_variable)
+    NewCheckpointReader, init_from_checkpoint, list_variables,
+    load_checkpoint, load_variable)
 from sluice.training.coordinator import (  # noqa: F401
     Coordinator, LooperThread)
 from sluice.training.device_setter import replica_device_setter  # noqa: F401
@@ -63,6 +64,8 @@ from sluice.training.sync_replicas_optimizer import (  # noqa: F401
 from sluice.training.training_util import (  # noqa: F401
     assert_global_step, create_global_step, get_global_step,
     get_or_create_global_step, global_step)
+from sluice.training.warm_starting_util import (  # noqa: F401
+    VocabInfo, warm_start)
 from sluice.summary.writer import FileWriter as SummaryWriter  # noqa: F401
 from sluice.summary.writer_cache import (  # noqa: F401
     FileWriterCache as SummaryWriterCache)

@@ -11,7 +11,10 @@
 #include "sluice/base/status.h"
 #include "sluice/io/checkpoint_reader.h"
 #include "sluice/io/event_file.h"
+#include "sluice/io/event_queue.h"
 #include "sluice/io/record_file.h"
+#include "sluice/train/restore_report.h"
+#include "src/graph_binding.h"
 #include "src/status.h"
 #include "src/tensor_convert.h"
 
@@ -51,6 +54,28 @@ void BindEvents(py::module_& m) {
       .def("close", [](EventWriter& w) { Blocking([&] { return w.Close(); }); })
       .def_property_readonly("path",
                              [](const EventWriter& w) { return w.path(); });
+}
+
+void BindEventQueue(py::module_& m) {
+  py::class_<EventQueue>(m, "EventQueue")
+      .def(py::init([](const std::string& logdir, int max_queue,
+                       double flush_secs, const std::string& suffix) {
+             return std::make_unique<EventQueue>(
+                 RealFileSystem(), RealClock(), logdir,
+                 EventQueueOptions{max_queue, flush_secs, suffix});
+           }),
+           py::arg("logdir"), py::arg("max_queue"), py::arg("flush_secs"),
+           py::arg("suffix") = "")
+      .def("add",
+           [](EventQueue& q, std::string event) {
+             py::gil_scoped_release release;
+             q.Add(std::move(event));
+           })
+      .def("flush", [](EventQueue& q) { Blocking([&] { return q.Flush(); }); })
+      .def("close", [](EventQueue& q) { Blocking([&] { return q.Close(); }); })
+      .def("reopen", [](EventQueue& q) { q.Reopen(); })
+      .def_property_readonly("path",
+                             [](const EventQueue& q) { return q.path(); });
 }
 
 void BindRecords(py::module_& m) {
@@ -115,7 +140,17 @@ void BindCheckpoints(py::module_& m) {
       });
 }
 
+// What of a checkpoint does not fit the variables of a graph, for a message.
+std::string Mismatches(PyGraph& graph, const std::string& restore,
+                       const std::string& prefix, bool resources_only) {
+  GraphLock lock(graph);
+  py::gil_scoped_release release;
+  return RestoreMismatches(graph.graph, restore, RealFileSystem(), prefix,
+                           resources_only);
+}
+
 void BindFiles(py::module_& m) {
+  m.def("restore_mismatches", Mismatches);
   m.def("file_exists", [](const std::string& path) {
     py::gil_scoped_release release;
     return RealFileSystem().Exists(path);
@@ -159,6 +194,7 @@ void BindFiles(py::module_& m) {
 
 void BindIo(py::module_& m) {
   BindEvents(m);
+  BindEventQueue(m);
   BindRecords(m);
   BindCheckpoints(m);
   BindFiles(m);

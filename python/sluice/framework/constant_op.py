@@ -149,6 +149,8 @@ def to_array(value, dtype=None):
 def _filling(array, wanted):
     """`array` in shape `wanted`; its last value stands for missing ones."""
     count = int(np.prod(wanted, dtype=np.int64))
+    if count == 0 and array.size == 1:
+        return array.ravel()[:0].reshape(wanted)
     if array.size > count:
         raise ValueError(
             "Too many elements provided. Needed at most %d, but received %d" %

@@ -13,6 +13,9 @@ from sluice.platform import gfile
 from sluice.platform import tf_logging as logging
 
 _VERSION = "1.15.5"
+# Inputs of an exported scope that come from outside of it.
+_UNBOUND_PREFIX = "$unbound_inputs_"
+_UNBOUND_COLLECTION = "unbound_inputs"
 
 
 def _registered(key):
@@ -89,6 +92,22 @@ def stripped_op_list_for_graph(graph_def):
     return ops_used
 
 
+def strip_default_attrs_of(graph_def):
+    """Takes away what a reader knows: attributes that have their default."""
+    def strip(nodes):
+        for node in nodes:
+            definition = _sluice.op_def(node.op)
+            if definition is None:
+                continue
+            for attr in protos.OpDef.FromString(definition).attr:
+                if attr.HasField("default_value") and attr.name in node.attr \
+                        and node.attr[attr.name] == attr.default_value:
+                    del node.attr[attr.name]
+    strip(graph_def.node)
+    for function in graph_def.library.function:
+        strip(function.node_def)
+
+
 def create_meta_graph_def(meta_info_def=None, graph_def=None, saver_def=None,
                           collection_list=None, graph=None, export_scope=None,
                           exclude_nodes=None, clear_extraneous_savers=False,
@@ -105,6 +124,9 @@ def create_meta_graph_def(meta_info_def=None, graph_def=None, saver_def=None,
     if not meta.meta_info_def.HasField("stripped_op_list"):
         meta.meta_info_def.stripped_op_list.MergeFrom(
             stripped_op_list_for_graph(meta.graph_def))
+    if strip_default_attrs:
+        strip_default_attrs_of(meta.graph_def)
+        meta.meta_info_def.stripped_default_attrs = True
     if saver_def:
         meta.saver_def.MergeFrom(saver_def)
     keys = graph.get_all_collection_keys() if collection_list is None else \
@@ -125,12 +147,16 @@ def export_scoped_meta_graph(filename=None, graph_def=None, graph=None,
                              export_scope=None, as_text=False,
                              clear_devices=False, meta_info_def=None,
                              saver_def=None, collection_list=None,
-                             clear_extraneous_savers=False, **unused):
+                             clear_extraneous_savers=False,
+                             strip_default_attrs=False,
+                             unbound_inputs_col_name=_UNBOUND_COLLECTION,
+                             **unused):
     graph = graph or ops.get_default_graph()
     if graph_def is None:
         graph_def = graph.as_graph_def(add_shapes=True)
+    unbound = set()
     if export_scope:
-        graph_def = _scoped(graph_def, export_scope)
+        graph_def = _scoped(graph_def, export_scope, unbound)
     if clear_devices:
         for node in graph_def.node:
             node.device = ""
@@ -138,7 +164,11 @@ def export_scoped_meta_graph(filename=None, graph_def=None, graph=None,
         raise ValueError("GraphDef cannot be larger than 2GB.")
     meta = create_meta_graph_def(
         meta_info_def, graph_def, saver_def, collection_list, graph,
-        export_scope, clear_extraneous_savers=clear_extraneous_savers)
+        export_scope, clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs)
+    if unbound and unbound_inputs_col_name:
+        meta.collection_def[unbound_inputs_col_name].bytes_list.value.extend(
+            name.encode() for name in sorted(unbound))
     if filename:
         data = text_format.MessageToString(meta).encode() if as_text else \
             meta.SerializeToString()
@@ -147,8 +177,17 @@ def export_scoped_meta_graph(filename=None, graph_def=None, graph=None,
     return meta
 
 
-def _scoped(graph_def, scope):
-    """The nodes below a scope, with names as seen from inside."""
+def _scoped(graph_def, scope, unbound):
+    """The nodes below a scope, with names as seen from inside. Inputs from
+    outside get a mark and are added to `unbound`."""
+    def inside(name):
+        plain = name.lstrip("^")
+        if plain.startswith(scope.rstrip("/") + "/"):
+            return ops.strip_name_scope(name, scope.rstrip("/"))
+        marked = name[:len(name) - len(plain)] + _UNBOUND_PREFIX + plain
+        unbound.add(marked)
+        return marked
+
     scoped = protos.GraphDef()
     scoped.versions.CopyFrom(graph_def.versions)
     scoped.library.CopyFrom(graph_def.library)
@@ -159,7 +198,7 @@ def _scoped(graph_def, scope):
         copy.CopyFrom(node)
         copy.name = ops.strip_name_scope(node.name, scope.rstrip("/"))
         for i, name in enumerate(node.input):
-            copy.input[i] = ops.strip_name_scope(name, scope.rstrip("/"))
+            copy.input[i] = inside(name)
         if "_class" in copy.attr:
             names = copy.attr["_class"].list.s
             for i, name in enumerate(names):
@@ -188,11 +227,19 @@ def read_meta_graph_file(filename):
 def import_scoped_meta_graph(meta_graph_or_file, clear_devices=False,
                              graph=None, import_scope=None, input_map=None,
                              restore_collections_predicate=(lambda key: True),
+                             unbound_inputs_col_name=_UNBOUND_COLLECTION,
                              **unused):
     """Adds the nodes and fills the collections; {name: variable}."""
     meta = meta_graph_or_file
     if not isinstance(meta, protos.MetaGraphDef):
         meta = read_meta_graph_file(meta)
+    if unbound_inputs_col_name in meta.collection_def:
+        unbound = [v.decode() for v in meta.collection_def[
+            unbound_inputs_col_name].bytes_list.value]
+        if sorted(unbound) != sorted(input_map or {}):
+            raise ValueError(
+                "Graph contains unbound inputs: %s. Must provide these inputs "
+                "through input_map." % ",".join(unbound))
     graph = graph or ops.get_default_graph()
     graph_def = meta.graph_def
     if clear_devices:

@@ -58,10 +58,15 @@ def scalar(name, tensor, collections=None, family=None):
     return val
 
 
-def histogram(name, values, collections=None, family=None):
+def histogram(name, values, collections=None, family=None,
+              skip_nonfinite=False):
+    """`skip_nonfinite`, which TensorFlow does not have: NaN and infinities are
+    left out and said once, where they would end the step."""
     with summary_scope(name, family, default_name="HistogramSummary",
                        values=[values]) as (tag, scope):
         val = apply_op("HistogramSummary", scope, tag=tag, values=values)
+        if skip_nonfinite:
+            val.op._set_attr("_skip_nonfinite", protos.AttrValue(b=True))
         collect(val, collections, _DEFAULT)
     return val
 

@@ -2,12 +2,12 @@
 
 import atexit
 import os
-import threading
 import time
 import warnings
 import weakref
 
 from sluice import _sluice
+from sluice.framework import errors
 from sluice.framework import meta_graph
 from sluice.framework import ops
 from sluice.framework import protos
@@ -19,7 +19,7 @@ _open_writers = weakref.WeakSet()
 def _close_all():
     for writer in list(_open_writers):
         try:
-            writer.flush()
+            writer.close()
         except Exception:  # The process ends; nobody can act on it.
             pass
 
@@ -28,79 +28,37 @@ atexit.register(_close_all)
 
 
 class EventFileWriter(object):
-    """An event file; flushed now and then by a thread."""
+    """An event file. A thread writes it and flushes it now and then."""
 
     def __init__(self, logdir, max_queue=10, flush_secs=120,
                  filename_suffix=None):
         logdir = os.fspath(logdir)
         self._logdir = logdir.decode() if isinstance(logdir, bytes) else logdir
         os.makedirs(self._logdir or ".", exist_ok=True)
-        self._flush_secs = flush_secs
-        self._suffix = filename_suffix or ""
-        self._lock = threading.Lock()
-        self._wake = threading.Condition(self._lock)
-        self._closed = False
-        self._dirty = False
-        self._thread = None
-        self._writer = _sluice.EventWriter(self._logdir, self._suffix)
+        self._queue = _sluice.EventQueue(self._logdir, max_queue, flush_secs,
+                                         filename_suffix or "")
         _open_writers.add(self)
 
     def get_logdir(self):
         return self._logdir
 
     def reopen(self):
-        with self._lock:
-            if self._closed:
-                self._closed = False
-                self._thread = None
+        self._queue.reopen()
 
     def add_event(self, event):
-        with self._lock:
-            if self._closed:
-                return
-            self._writer.write(event.SerializeToString())
-            if self._thread is None:
-                # The first event is seen at once; then by and by.
-                self._writer.flush()
-                self._thread = threading.Thread(
-                    target=_flush_loop,
-                    args=(weakref.ref(self), self._wake, self._flush_secs),
-                    name="EventFlush", daemon=True)
-                self._thread.start()
-            else:
-                self._dirty = True
+        """Waits only when as many events as `max_queue` are not written."""
+        self._queue.add(event.SerializeToString())
 
     def flush(self):
-        with self._lock:
-            if not self._closed:
-                self._dirty = False
-                self._writer.flush()
+        """Raises what the disk says, but not that the file is gone: that was
+        logged, and the next event starts a new one."""
+        try:
+            self._queue.flush()
+        except errors.UnknownError:
+            pass
 
     def close(self):
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._thread = None
-            self._writer.close()
-            self._wake.notify_all()
-
-
-def _flush_loop(writer_ref, wake, flush_secs):
-    me = threading.current_thread()
-    while True:
-        with wake:
-            wake.wait(flush_secs)
-            writer = writer_ref()
-            if writer is None or writer._thread is not me:
-                return
-            if writer._dirty:
-                writer._dirty = False
-                try:
-                    writer._writer.flush()
-                except Exception as e:  # Training goes on without it.
-                    logging.warning("Could not flush events: %s", e)
-            del writer
+        self._queue.close()
 
 
 class SummaryToEventTransformer(object):

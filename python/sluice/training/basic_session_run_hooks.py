@@ -280,7 +280,10 @@ class CheckpointSaverHook(session_run_hook.SessionRunHook):
             graph_def=graph_def, saver_def=saver_def)
         self._summary_writer.add_graph(graph)
         self._summary_writer.add_meta_graph(meta_graph_def)
-        self._save(session, global_step)
+        # Writing what was just read puts the only good copy at risk.
+        self._save(session, global_step, restored=getattr(
+            saver, "last_restored", None) == "%s-%d" % (self._save_path,
+                                                        global_step))
         self._timer.update_last_triggered_step(global_step)
         self._args = SessionRunArgs(self._global_step_tensor)
 
@@ -303,13 +306,18 @@ class CheckpointSaverHook(session_run_hook.SessionRunHook):
         for listener in self._listeners:
             listener.end(session, last_step)
 
-    def _save(self, session, step):
+    def _save(self, session, step, restored=False):
         """Whether a listener asks to stop."""
-        logging.info("Saving checkpoints for %d into %s.", step,
-                     self._save_path)
+        if restored:
+            logging.info("The checkpoint for %d in %s was just restored and "
+                         "is not written again.", step, self._save_path)
+        else:
+            logging.info("Saving checkpoints for %d into %s.", step,
+                         self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
-        self._get_saver().save(session, self._save_path, global_step=step)
+        if not restored:
+            self._get_saver().save(session, self._save_path, global_step=step)
         self._summary_writer.add_session_log(
             SessionLog(status=SessionLog.CHECKPOINT,
                        checkpoint_path=self._save_path), step)

@@ -140,28 +140,49 @@ def latest_checkpoint(checkpoint_dir, latest_filename=None):
 
 def checkpoint_exists(checkpoint_prefix):
     """Whether there are files of this prefix, which may be a pattern."""
-    return bool(_glob.glob(checkpoint_prefix + ".index") or
-                _glob.glob(checkpoint_prefix))
+    return bool(_files(checkpoint_prefix))
+
+
+def _files(prefix):
+    """The index or the V1 files of a prefix. Its folder must be there."""
+    prefix = os.fspath(prefix)
+    folder = os.path.dirname(prefix)
+    if folder and not os.path.isdir(folder) and not _glob.has_magic(folder):
+        raise errors.NotFoundError(
+            None, None, folder + "; No such file or directory")
+    return (_exact(prefix + ".index") or _glob.glob(prefix + ".index") or
+            _exact(prefix) or _glob.glob(prefix))
+
+
+def _exact(path):
+    # A prefix may hold characters that stand for others in a pattern.
+    return [path] if os.path.exists(path) else []
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes):
     """When each was written, in seconds; those that are gone are left out."""
     times = []
     for prefix in checkpoint_prefixes:
-        for path in (_glob.glob(prefix + ".index") or _glob.glob(prefix))[:1]:
-            times.append(os.stat(path).st_mtime)
+        try:
+            for path in _files(prefix)[:1]:
+                times.append(os.stat(path).st_mtime)
+        except (errors.NotFoundError, OSError):
+            pass  # Gone with its folder, or just now.
     return times
 
 
 def remove_checkpoint(checkpoint_prefix, checkpoint_format_version=_V2,
                       meta_graph_suffix="meta"):
-    _delete_if_exists(meta_graph_filename(checkpoint_prefix,
-                                          meta_graph_suffix))
+    """Deletes all files of a checkpoint; it is none from the first one on."""
+    plain = _glob.escape(checkpoint_prefix)
     if checkpoint_format_version == _V2:
-        _delete_if_exists(checkpoint_prefix + ".index")
-        _delete_if_exists(checkpoint_prefix + ".data-?????-of-?????")
+        _delete_if_exists(plain + ".index")
+        _delete_if_exists(plain + ".data-?????-of-?????")
     else:
+        # The shards of V1 are a pattern themselves.
         _delete_if_exists(checkpoint_prefix)
+    _delete_if_exists(_glob.escape(meta_graph_filename(checkpoint_prefix,
+                                                       meta_graph_suffix)))
 
 
 def _delete_if_exists(pattern):

@@ -122,6 +122,8 @@ def op_list_to_dict(op_list):
                 names[name] = [var]
         else:
             tensor = _graph_tensor(var)
+            if tensor.op.type not in _VARIABLE_OPS:
+                raise TypeError("Variable to save is not a Variable: %s" % var)
             name = tensor.op.inputs[0].op.name if \
                 tensor.op.type == "ReadVariableOp" else tensor.op.name
             if name in names:

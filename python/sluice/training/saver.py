@@ -2,24 +2,23 @@
 
 import os
 import time
-import uuid
 
 from sluice.platform.lazy_numpy import np
 
+from sluice import _sluice
 from sluice.client import session
 from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework import protos
-from sluice.framework.op_builder import apply_op
-from sluice.framework import constant_op
-from sluice.ops import array_ops
-from sluice.ops import control_flow_ops
 from sluice.ops import variables
 from sluice.platform import gfile
 from sluice.platform import tf_logging as logging
 from sluice.training import checkpoint_management
-from sluice.training import saveable_objects
+from sluice.training import saver_builder
 from sluice.training import training_util
+
+BaseSaverBuilder = saver_builder.BaseSaverBuilder
+BulkSaverBuilder = saver_builder.BulkSaverBuilder
 
 SaverDef = protos.SaverDef
 latest_checkpoint = checkpoint_management.latest_checkpoint
@@ -31,169 +30,12 @@ generate_checkpoint_state_proto = \
     checkpoint_management.generate_checkpoint_state_proto
 
 
-class BulkSaverBuilder(object):
-    """Builds the operations of a Saver: one save and one restore per task."""
-
-    SaveSpec = saveable_objects.SaveSpec
-    SaveableObject = saveable_objects.SaveableObject
-
-    def __init__(self, write_version=SaverDef.V2):
-        self._write_version = write_version
-
-    def save_op(self, filename_tensor, saveables):
-        names, tensors, slices = [], [], []
-        for saveable in saveables:
-            for spec in saveable.specs:
-                names.append(spec.name)
-                tensors.append(spec.tensor)
-                slices.append(spec.slice_spec)
-        if self._write_version == SaverDef.V2:
-            return apply_op("SaveV2", None, prefix=filename_tensor,
-                            tensor_names=names, shape_and_slices=slices,
-                            tensors=tensors)
-        return apply_op("SaveSlices", "save", filename=filename_tensor,
-                        tensor_names=names, shapes_and_slices=slices,
-                        data=tensors)
-
-    def bulk_restore(self, filename_tensor, saveables, preferred_shard,
-                     restore_sequentially):
-        specs = [spec for saveable in saveables for spec in saveable.specs]
-        with ops.device("cpu:0"):
-            restored = apply_op(
-                "RestoreV2", None, prefix=filename_tensor,
-                tensor_names=[s.name for s in specs],
-                shape_and_slices=[s.slice_spec for s in specs],
-                dtypes=[saveable_objects.save_dtype(s) for s in specs])
-        return restored
-
-    def sharded_filename(self, filename_tensor, shard, num_shards):
-        return apply_op("ShardedFilename", None, basename=filename_tensor,
-                        shard=shard, num_shards=num_shards)
-
-    def _AddSaveOps(self, filename_tensor, saveables):
-        save = self.save_op(filename_tensor, saveables)
-        return control_flow_ops.with_dependencies([save], filename_tensor)
-
-    def _AddShardedSaveOps(self, filename_tensor, per_device):
-        if self._write_version == SaverDef.V2:
-            return self._AddShardedSaveOpsForV2(filename_tensor, per_device)
-        num_shards = constant_op.constant(len(per_device), name="num_shards")
-        saves = []
-        for shard, (device, saveables) in enumerate(per_device):
-            with ops.device(saveable_objects.set_cpu0(device)):
-                name = self.sharded_filename(filename_tensor, shard,
-                                             num_shards)
-                saves.append(self._AddSaveOps(name, saveables))
-        with ops.control_dependencies([s.op for s in saves]):
-            return apply_op("ShardedFilespec", None, basename=filename_tensor,
-                            num_shards=num_shards)
-
-    def _AddShardedSaveOpsForV2(self, checkpoint_prefix, per_device):
-        # Each task writes a part of its own in a directory of this Saver; the
-        # last step merges them under the prefix.
-        suffix = "_temp_%s/part" % uuid.uuid4().hex
-        temporary = apply_op("StringJoin", None,
-                             inputs=[checkpoint_prefix, suffix])
-        num_shards = constant_op.constant(len(per_device), name="num_shards")
-        prefixes, saves, last_device = [], [], None
-        for shard, (device, saveables) in enumerate(per_device):
-            last_device = device
-            with ops.device(saveable_objects.set_cpu0(device)):
-                name = self.sharded_filename(temporary, shard, num_shards)
-                prefixes.append(name)
-                saves.append(self._AddSaveOps(name, saveables))
-        with ops.control_dependencies([s.op for s in saves]):
-            with ops.device(saveable_objects.set_cpu0(last_device)):
-                merge = apply_op("MergeV2Checkpoints", None,
-                                 checkpoint_prefixes=prefixes,
-                                 destination_prefix=checkpoint_prefix,
-                                 delete_old_dirs=True)
-                with ops.control_dependencies([merge]):
-                    return array_ops.identity(checkpoint_prefix)
-
-    def _AddRestoreOps(self, filename_tensor, saveables, restore_sequentially,
-                       reshape, preferred_shard=-1, name="restore_all"):
-        restored = self.bulk_restore(filename_tensor, saveables,
-                                     preferred_shard, restore_sequentially)
-        assigns, at = [], 0
-        for saveable in saveables:
-            shapes = None
-            if reshape:
-                shapes = []
-                for spec in saveable.specs:
-                    shape = spec.tensor.get_shape()
-                    if not shape.is_fully_defined():
-                        shape = array_ops.shape(spec.tensor)
-                    shapes.append(shape)
-            tensors = restored[at:at + len(saveable.specs)]
-            at += len(saveable.specs)
-            assigns.append(saveable.restore(tensors, shapes))
-        return control_flow_ops.group(*assigns, name=name)
-
-    def _AddShardedRestoreOps(self, filename_tensor, per_device,
-                              restore_sequentially, reshape):
-        restores = []
-        for shard, (device, saveables) in enumerate(per_device):
-            with ops.device(device):
-                restores.append(self._AddRestoreOps(
-                    filename_tensor, saveables, restore_sequentially, reshape,
-                    preferred_shard=shard, name="restore_shard"))
-        return control_flow_ops.group(*restores, name="restore_all")
-
-    @staticmethod
-    def _GroupByDevices(saveables):
-        per_device = {}
-        for saveable in saveables:
-            devices = {saveable_objects.pydev.canonical_name(s.device)
-                       for s in saveable.specs}
-            if len(devices) != 1:
-                raise ValueError("All tensors of a saveable object must be on "
-                                 "the same device: %s" % saveable.name)
-            per_device.setdefault(devices.pop(), []).append(saveable)
-        return sorted(per_device.items(), key=lambda item: item[0])
-
-    def _build_internal(self, names_to_saveables, reshape=False, sharded=False,
-                        max_to_keep=5, keep_checkpoint_every_n_hours=10000.0,
-                        name=None, restore_sequentially=False,
-                        filename="model", build_save=True, build_restore=True):
-        saveables = saveable_objects.validate_and_slice_inputs(
-            names_to_saveables)
-        if max_to_keep is None:
-            max_to_keep = 0
-        with ops.name_scope(name, "save", [s.op for s in saveables]) as name:
-            filename_tensor = array_ops.placeholder_with_default(
-                filename or "model", shape=(), name="filename")
-            # What is fed has had this name since the first release.
-            filename_tensor = array_ops.placeholder_with_default(
-                filename_tensor, shape=(), name="Const")
-            if sharded:
-                per_device = self._GroupByDevices(saveables)
-                save_tensor = self._AddShardedSaveOps(filename_tensor,
-                                                      per_device)
-                restore_op = self._AddShardedRestoreOps(
-                    filename_tensor, per_device, restore_sequentially,
-                    reshape)
-            else:
-                save_tensor = self._AddSaveOps(filename_tensor, saveables)
-                restore_op = self._AddRestoreOps(
-                    filename_tensor, saveables, restore_sequentially, reshape)
-        return SaverDef(
-            filename_tensor_name=filename_tensor.name,
-            save_tensor_name=save_tensor.name,
-            restore_op_name=restore_op.name, max_to_keep=max_to_keep,
-            sharded=sharded,
-            keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
-            version=self._write_version)
-
-    build = _build_internal
-
-
-BaseSaverBuilder = BulkSaverBuilder
-
 _RESTORE_FAILED = (
     "Restoring from checkpoint failed. This is most likely due to %s%s the "
     "checkpoint. Please ensure that you have not altered the graph expected "
     "based on the checkpoint. Original error:\n\n%s")
+
+_MISMATCH = "a mismatch between the current graph and the graph"
 
 
 class Saver(object):
@@ -204,7 +46,12 @@ class Saver(object):
                  name=None, restore_sequentially=False, saver_def=None,
                  builder=None, defer_build=False, allow_empty=False,
                  write_version=SaverDef.V2, pad_step_number=False,
-                 save_relative_paths=False, filename=None):
+                 save_relative_paths=False, filename=None,
+                 gather_shards=None):
+        """`gather_shards`, which TensorFlow does not have: the tasks share no
+        disk. Shards travel to the task that owns the checkpoint directory and
+        back: a device such as "/job:worker/task:0", or True for the task of
+        this process (docs/operations.md)."""
         if defer_build and var_list:
             raise ValueError(
                 "If `var_list` is provided then build cannot be deferred. "
@@ -218,6 +65,8 @@ class Saver(object):
         self._restore_sequentially = restore_sequentially
         self.saver_def = saver_def
         self._builder = builder
+        self._gather_shards = gather_shards
+        self._restored = None
         self._is_built = False
         self._allow_empty = allow_empty
         self._is_empty = False
@@ -239,7 +88,9 @@ class Saver(object):
         self._is_built = True
         if not self.saver_def or self.saver_def == SaverDef():
             if self._builder is None:
-                self._builder = BulkSaverBuilder(self._write_version)
+                gather_to = saver_builder.gather_device(self._gather_shards)
+                self._builder = BulkSaverBuilder(self._write_version,
+                                                 gather_to)
             if self._var_list is None:
                 self._var_list = variables.global_variables() + \
                     ops.get_collection(ops.GraphKeys.SAVEABLE_OBJECTS)
@@ -361,6 +212,8 @@ class Saver(object):
             raise ValueError("'latest_filename' must not contain path "
                              "components")
         save_path = os.fspath(save_path)
+        if not save_path:
+            raise ValueError("no path specified")
         if global_step is not None:
             if not isinstance(global_step, (int, np.integer)):
                 global_step = training_util.global_step(sess, global_step)
@@ -376,6 +229,8 @@ class Saver(object):
                     "'%s'" % (latest_filename, save_path))
         if not isinstance(sess, session.BaseSession):
             raise TypeError("'sess' must be a Session; %s" % sess)
+        if self._write_version != SaverDef.V2:
+            _warn_of_old_format()
         save_dir = os.path.dirname(save_path)
         prefix = checkpoint_file
         if not self._is_empty:
@@ -392,21 +247,25 @@ class Saver(object):
                         "Parent directory of {} doesn't exist, can't save."
                         .format(save_path)) from e
                 raise
-            if write_state:
-                self._record(prefix)
-                checkpoint_management.update_checkpoint_state_internal(
-                    save_dir=save_dir, model_checkpoint_path=prefix,
-                    all_model_checkpoint_paths=self.last_checkpoints,
-                    latest_filename=latest_filename,
-                    save_relative_paths=self._save_relative_paths)
-                self._delete_old(meta_graph_suffix)
         if write_meta_graph:
+            # Before the state file: what that names is complete.
             with sess.graph.as_default():
                 self.export_meta_graph(
                     checkpoint_management.meta_graph_filename(
                         checkpoint_file, meta_graph_suffix),
-                    strip_default_attrs=strip_default_attrs)
-        return None if self._is_empty else prefix
+                    strip_default_attrs=strip_default_attrs,
+                    save_debug_info=save_debug_info)
+        if self._is_empty:
+            return None
+        if write_state:
+            self._record(prefix)
+            checkpoint_management.update_checkpoint_state_internal(
+                save_dir=save_dir, model_checkpoint_path=prefix,
+                all_model_checkpoint_paths=self.last_checkpoints,
+                latest_filename=latest_filename,
+                save_relative_paths=self._save_relative_paths)
+            self._delete_old(meta_graph_suffix)
+        return prefix
 
     def export_meta_graph(self, filename=None, collection_list=None,
                           as_text=False, export_scope=None,
@@ -417,7 +276,8 @@ class Saver(object):
             collection_list=collection_list, as_text=as_text,
             export_scope=export_scope, clear_devices=clear_devices,
             clear_extraneous_savers=clear_extraneous_savers,
-            strip_default_attrs=strip_default_attrs)
+            strip_default_attrs=strip_default_attrs,
+            save_debug_info=save_debug_info)
 
     # ---- Restoring ----
 
@@ -432,6 +292,11 @@ class Saver(object):
             raise ValueError("The passed save_path is not a valid "
                              "checkpoint: " + save_path)
         logging.info("Restoring parameters from %s", save_path)
+        # Assigning to a resource takes any shape.
+        mismatches = self._mismatches(sess, save_path, True)
+        if mismatches:
+            raise errors.InvalidArgumentError(
+                None, None, _RESTORE_FAILED % (_MISMATCH, " from", mismatches))
         try:
             sess.run(self.saver_def.restore_op_name,
                      {self.saver_def.filename_tensor_name: save_path})
@@ -441,10 +306,68 @@ class Saver(object):
                     "a Variable name or other graph key that is missing",
                     " from", e.message)) from None
         except errors.InvalidArgumentError as e:
+            # The op that assigns knows neither the tensor nor the file.
+            mismatches = self._mismatches(sess, save_path, False)
             raise errors.InvalidArgumentError(
                 e.node_def, e.op, _RESTORE_FAILED % (
-                    "a mismatch between the current graph and the graph",
-                    " from", e.message)) from None
+                    _MISMATCH, " from", e.message + (
+                        mismatches and "\n\n" + mismatches))) from None
+        self._restored = save_path
+
+    def _mismatches(self, sess, save_path, resources_only):
+        return _sluice.restore_mismatches(
+            sess.graph._core, self.saver_def.restore_op_name, save_path,
+            resources_only)
+
+    @property
+    def last_restored(self):
+        """The checkpoint this Saver restored last, or None."""
+        return self._restored
+
+
+def restore_newest(saver, sess, state):
+    """Restores the newest checkpoint of a CheckpointState that is whole.
+
+    One that is damaged, cut short or not there is said and left out; the error
+    of the newest is raised if none is whole. Returns the prefix."""
+    newest = state.model_checkpoint_path
+    older = [p for p in reversed(state.all_model_checkpoint_paths)
+             if p != newest]
+    first = None
+    for prefix in [newest] + older:
+        try:
+            saver.restore(sess, prefix)
+        except (errors.OpError, ValueError) as e:
+            first = first or e
+            if not _is_damaged(e, prefix):
+                break
+            logging.warning("Checkpoint %s is damaged, trying the one before "
+                            "it: %s", prefix, e)
+            continue
+        if first is not None:
+            logging.warning("Restored %s in place of %s, which is damaged.",
+                            prefix, newest)
+        return prefix
+    raise first
+
+
+def _is_damaged(error, prefix):
+    """Whether the checkpoint is broken, and not what it is restored to."""
+    if isinstance(error, (errors.DataLossError, errors.OutOfRangeError)):
+        return True
+    if isinstance(error, errors.NotFoundError):
+        return "not found in checkpoint" not in str(error)
+    return isinstance(error, ValueError) and not checkpoint_exists(prefix)
+
+
+def _warn_of_old_format():
+    for line in ("*******************************************************",
+                 "TensorFlow's V1 checkpoint format has been deprecated.",
+                 "Consider switching to the more efficient V2 format:",
+                 "   `tf.train.Saver(write_version=tf.train.SaverDef.V2)`",
+                 "now on by default.",
+                 "*******************************************************"):
+        logging.warning(line)
 
 
 def export_meta_graph(filename=None, meta_info_def=None, graph_def=None,
@@ -459,7 +382,8 @@ def export_meta_graph(filename=None, meta_info_def=None, graph_def=None,
         saver_def=saver_def, collection_list=collection_list,
         as_text=as_text, graph=graph, export_scope=export_scope,
         clear_devices=clear_devices,
-        clear_extraneous_savers=clear_extraneous_savers)
+        clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs)
 
 
 def import_meta_graph(meta_graph_or_file, clear_devices=False,

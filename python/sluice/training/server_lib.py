@@ -1,5 +1,8 @@
 """ClusterSpec and Server: who is in a cluster, and one task of it."""
 
+import json
+import os
+
 from sluice import _sluice
 from sluice.framework import protos
 
@@ -158,6 +161,21 @@ def _make_server_def(server_or_cluster_def, job_name, task_index, protocol,
     return server_def
 
 
+# "/job:worker/task:0" of the server made last.
+_task = None
+
+
+def task_of_this_process():
+    """The task this process is, by its server or by TF_CONFIG, or None."""
+    if _task is not None:
+        return _task
+    try:
+        task = json.loads(os.environ.get("TF_CONFIG", "{}"))["task"]
+        return "/job:%s/task:%d" % (task["type"], int(task["index"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 class Server(object):
     """One task of a cluster. Goes on serving when this object is dropped."""
 
@@ -167,6 +185,9 @@ class Server(object):
             server_or_cluster_def, job_name, task_index, protocol, config)
         self._server = _sluice.Server(self._server_def.SerializeToString(),
                                       bool(start))
+        global _task
+        _task = "/job:%s/task:%d" % (self._server_def.job_name,
+                                     self._server_def.task_index)
 
     def start(self):
         self._server.start()

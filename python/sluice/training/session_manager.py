@@ -10,6 +10,7 @@ from sluice.framework import ops
 from sluice.platform import tf_logging as logging
 from sluice.training import checkpoint_management
 from sluice.training import checkpoint_utils
+from sluice.training import saver as saver_lib
 from sluice.training import training_util
 
 # Between looks whether a model is ready; recovery_wait_secs is the longest.
@@ -107,7 +108,7 @@ class SessionManager(object):
                 state = checkpoint_management.get_checkpoint_state(
                     checkpoint_dir)
             if not self._is_ahead(sess, state.model_checkpoint_path):
-                saver.restore(sess, state.model_checkpoint_path)
+                saver_lib.restore_newest(saver, sess, state)
             saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
             return sess, True
         except BaseException:
