@@ -1,5 +1,6 @@
 """Usage: checkpoints.py save|restore FOLDER. What one implementation saves, the
-others restore: plain, sharded over devices, old format, and with meta graph."""
+others restore: plain, sharded over devices, in parts, old format, as objects,
+and with meta graph."""
 
 import os
 import sys
@@ -56,6 +57,47 @@ def save_version_one(folder):
   assert 'old-7' in os.listdir(folder)
 
 
+def save_version_one_sharded(folder):
+  made = variables()
+  saver = tf.train.Saver(sharded=True, write_version=tf.train.SaverDef.V1)
+  with session() as s:
+    s.run(tf.global_variables_initializer())
+    path = saver.save(s, os.path.join(folder, 'olds'))
+  assert path.endswith('olds-?????-of-00002'), path
+  assert len(made) == len(VALUES)
+
+
+# A variable in parts, saved in 3 of them and restored in others.
+TABLE = np.arange(7 * 5, dtype=np.float32).reshape(7, 5)
+
+
+def parts(partitioner):
+  return tf.get_variable(
+      'table', shape=TABLE.shape, partitioner=partitioner,
+      initializer=lambda shape, dtype=None, partition_info=None:
+      tf.constant(TABLE[
+          partition_info.var_offset[0]:partition_info.var_offset[0] + shape[0],
+          partition_info.var_offset[1]:partition_info.var_offset[1] + shape[1]
+      ]))
+
+
+def save_in_parts(folder):
+  parts(tf.fixed_size_partitioner(3))
+  saver = tf.train.Saver()
+  with session() as s:
+    s.run(tf.global_variables_initializer())
+    saver.save(s, os.path.join(folder, 'parts'))
+
+
+def save_objects(folder):
+  w = tf.get_variable('model/w', initializer=TABLE, use_resource=True)
+  step = tf.get_variable('step', initializer=np.int64(9), use_resource=True)
+  checkpoint = tf.train.Checkpoint(inner=w, counter=step)
+  with session() as s:
+    s.run(tf.global_variables_initializer())
+    checkpoint.write(os.path.join(folder, 'objects'), session=s)
+
+
 def save_a_trained_model(folder):
   x = tf.placeholder(tf.float32, [None, 2], name='x')
   w = tf.get_variable('w', initializer=[[1.], [2.]])
@@ -104,6 +146,40 @@ def restore_version_one(folder):
   check_restored(folder, 'old-7')
 
 
+def restore_version_one_sharded(folder):
+  check_restored(folder, 'olds-?????-of-00002')
+
+
+def restore_other_parts(folder):
+  for i, partitioner in enumerate([
+      None, tf.fixed_size_partitioner(2), tf.fixed_size_partitioner(4, axis=1)]):
+    with tf.Graph().as_default():
+      table = tf.get_variable('table', TABLE.shape, partitioner=partitioner,
+                              initializer=tf.zeros_initializer())
+      with session() as s:
+        tf.train.Saver().restore(s, os.path.join(folder, 'parts'))
+        equal(s.run(tf.convert_to_tensor(table)), TABLE)
+
+
+def restore_objects_by_name(folder):
+  w = tf.get_variable('model/w', TABLE.shape)
+  step = tf.get_variable('step', [], tf.int64, tf.zeros_initializer())
+  with session() as s:
+    tf.train.Saver().restore(s, os.path.join(folder, 'objects'))
+    equal(s.run(w), TABLE)
+    assert s.run(step) == 9
+
+
+def initialize_from(folder):
+  table = tf.get_variable('here/table', TABLE.shape,
+                          partitioner=tf.fixed_size_partitioner(2))
+  tf.train.init_from_checkpoint(os.path.join(folder, 'parts'),
+                                {'/': 'here/'})
+  with session() as s:
+    s.run(tf.global_variables_initializer())
+    equal(s.run(tf.convert_to_tensor(table)), TABLE)
+
+
 def read_by_name(folder):
   reader = tf.train.NewCheckpointReader(os.path.join(folder, 'plain-7'))
   shapes = reader.get_variable_to_shape_map()
@@ -132,18 +208,23 @@ def go_on_from_a_meta_graph(folder):
 
 
 CHECKS = {
-    'save': [save_plain, save_sharded, save_version_one, save_a_trained_model],
+    'save': [save_plain, save_sharded, save_version_one,
+             save_version_one_sharded, save_in_parts, save_objects,
+             save_a_trained_model],
     'restore': [restore_plain, restore_sharded,
                 restore_sharded_by_a_sharded_saver, restore_version_one,
-                read_by_name, go_on_from_a_meta_graph],
+                restore_version_one_sharded, restore_other_parts,
+                restore_objects_by_name, initialize_from, read_by_name,
+                go_on_from_a_meta_graph],
 }
 
 if __name__ == '__main__':
   action, folder = sys.argv[1:]
   checks = list(CHECKS[action])
-  # Sluice reads the old format, but does not write it.
-  if action == 'save' and 'Sluice' in (tf.__doc__ or ''):
-    checks.remove(save_version_one)
-  if action == 'restore' and not os.path.exists(os.path.join(folder, 'old-7')):
-    checks.remove(restore_version_one)
+  # Sluice reads checkpoints of objects, but does not write them.
+  if action == 'save' and not hasattr(tf.train, 'Checkpoint'):
+    checks.remove(save_objects)
+  if action == 'restore' and not os.path.exists(
+      os.path.join(folder, 'objects.index')):
+    checks.remove(restore_objects_by_name)
   run_checks(checks, folder)
