@@ -73,7 +73,7 @@ _export(_array_ops, """
     unstack where where_v2 zeros zeros_like""")
 _export(_math_ops, """
     abs accumulate_n add add_n arg_max arg_min argmax argmin batch_matmul cast
-    ceil cos count_nonzero cumsum div divide equal erf exp expm1
+    ceil cos count_nonzero cumsum div div_no_nan divide equal erf exp expm1
     floor floor_div floordiv floormod greater greater_equal inv is_finite
     is_inf is_nan less less_equal lin_space linspace log log1p logical_and
     logical_not logical_or logical_xor matmul maximum minimum mod mul multiply
@@ -127,9 +127,9 @@ from sluice import contrib  # noqa: E402,F401
 
 def __getattr__(name):
     # Loaded by those who use it: a parameter server does not.
-    if name == "estimator":
+    if name in ("estimator", "losses", "metrics"):
         import importlib
-        return importlib.import_module("sluice.estimator")
+        return importlib.import_module("sluice." + name)
     if name in _namespaces.NAMES:
         globals()[name] = _namespaces.make(name, _sys.modules[__name__])
         return globals()[name]

@@ -23,10 +23,10 @@ _ALIAS = os.path.join(os.path.dirname(os.path.dirname(
 PROGRAMS = [
     "broadcast_grads", "colocation", "cond_grad", "constants", "control_deps",
     "embedding_sparse_grad", "gradient_options", "linreg_adagrad_ps2",
-    "mlp_adam", "monitored_session", "moving_average_schedules", "naming",
-    "partitioned_variables", "resource_variables", "saver_plain",
-    "saver_sharded",
-    "summaries", "sync_replicas", "variable_scopes", "while_grad",
+    "metrics_losses", "mlp_adam", "monitored_session",
+    "moving_average_schedules", "naming", "partitioned_variables",
+    "resource_variables", "saver_plain", "saver_sharded", "summaries",
+    "sync_replicas", "variable_scopes", "while_grad",
     "while_nested",
 ]
 

@@ -67,6 +67,14 @@ truncatediv = _binary("TruncateDiv")
 real_div = _binary("RealDiv")
 
 
+def div_no_nan(x, y, name=None):
+    """x / y, and 0 where y is 0."""
+    with ops.name_scope(name, "div_no_nan", [x, y]) as scope:
+        x = ops.convert_to_tensor(x, name="x")
+        y = ops.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
+        return apply_op("DivNoNan", scope, x=x, y=y)
+
+
 def abs(x, name=None):
     with ops.name_scope(name, "Abs", [x]) as scope:
         return apply_op("Abs", scope, x=ops.convert_to_tensor(x, name="x"))
