@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import sluice as tf
+from sluice.platform import tf_logging
 
 
 class Recorder(tf.train.SessionRunHook):
@@ -55,10 +56,10 @@ def open_session(log, **kwargs):
     return tf.train.MonitoredSession(hooks=hooks, **kwargs)
 
 
-def scenarios():
+def scenarios(name="monitored_session"):
     """The table that C++ is held against too (tests/scenarios)."""
     path = os.path.join(os.path.dirname(__file__),
-                        "../../tests/scenarios/monitored_session.txt")
+                        "../../tests/scenarios/%s.txt" % name)
     with open(path) as table:
         return [[field.strip() for field in line.split("|")]
                 for line in table]
@@ -111,6 +112,39 @@ def test_hooks_are_called_in_order_however_it_ends(step, name, act,
         result = type(error_of(result)).__name__
     assert got == result
     assert log == expected
+
+
+HOOKS = {
+    "checkpoint": lambda every, path: tf.train.CheckpointSaverHook(
+        path, save_steps=every),
+    "counter": lambda every, path: tf.train.StepCounterHook(
+        every_n_steps=every),
+    "logging": lambda every, path: tf.train.LoggingTensorHook(
+        {"seven": tf.constant(7)}, every_n_iter=every),
+    "nan": lambda every, path: tf.train.NanTensorHook(
+        tf.constant(float("nan")), fail_on_nan_loss=False),
+    "waiter": lambda every, path: tf.train.GlobalStepWaiterHook(every),
+}
+
+
+@pytest.mark.parametrize("name, every, steps, lines", scenarios("hooks"))
+def test_hooks_act_when_they_should(step, tmp_path, monkeypatch, name, every,
+                                    steps, lines):
+    said = []
+    for level in ("info", "warning"):
+        monkeypatch.setattr(tf_logging, level,
+                            lambda text, *args: said.append(text % args))
+    hook = HOOKS[name](int(every), str(tmp_path))
+    with tf.train.MonitoredSession(hooks=[hook]) as session:
+        for _ in range(int(steps)):
+            if not session.should_stop():
+                session.run(step)
+    starts = [line.strip() for line in lines.split(",") if line.strip()]
+    of_hook = ("Saving", "global_step/sec", "seven", "Model", "Waiting for gl")
+    found = [line for line in said if line.startswith(of_hook)]
+    assert len(found) == len(starts), found
+    for line, start in zip(found, starts):
+        assert line.startswith(start)
 
 
 def test_after_an_error_of_python_hooks_do_not_end(step):

@@ -1,6 +1,6 @@
 """The replication modes, each as a program of its own processes: what TensorFlow
-lets people observe of them, and what we promise beyond. Each is played in Python
-and in C++ (recipes.py, recipes.cc)."""
+lets people observe, and what we promise beyond. Each is played in Python and C++
+(recipes.py, recipes.cc)."""
 
 import os
 import re
