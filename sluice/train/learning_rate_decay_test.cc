@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Call -> the rate at each step.
-const std::map<std::string, std::vector<double>>& Recorded() {
+const std::map<std::string, std::vector<double>>& RecordedRates() {
   static const auto* recorded = [] {
     auto* all = new std::map<std::string, std::vector<double>>;
     std::ifstream file("tests/golden/schedules.txt");
@@ -119,10 +119,10 @@ std::vector<float> Rates(const Schedule& schedule,
 }
 
 TEST(LearningRateDecay, FollowsTheStepAsInTensorFlow) {
-  const std::vector<double>& steps = Recorded().at("steps");
-  EXPECT_EQ(Recorded().size(), Schedules().size() + 1);
+  const std::vector<double>& steps = RecordedRates().at("steps");
+  EXPECT_EQ(RecordedRates().size(), Schedules().size() + 1);
   for (const auto& [call, schedule] : Schedules()) {
-    const std::vector<double>& golden = Recorded().at(call);
+    const std::vector<double>& golden = RecordedRates().at(call);
     const std::vector<float> rates = Rates(schedule, steps);
     ASSERT_EQ(rates.size(), golden.size());
     for (size_t i = 0; i < rates.size(); ++i) {
@@ -143,7 +143,7 @@ TEST(LearningRateDecay, IsNoisyWhereAskedTo) {
       },
       {1, 20});
   const std::vector<double>& golden =
-      Recorded().at("linear_cosine_decay(0.1, step, 40)");
+      RecordedRates().at("linear_cosine_decay(0.1, step, 40)");
   EXPECT_NEAR(quiet[0], golden[1], 2e-6);
   EXPECT_NEAR(quiet[1], golden[20], 2e-6);
 }

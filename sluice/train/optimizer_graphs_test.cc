@@ -73,48 +73,48 @@ Lines LinesBelow(Graph& graph, const std::string& train) {
   return lines;
 }
 
-using MakeFn = std::function<std::unique_ptr<Optimizer>(const Scope&)>;
+using NewFn = std::function<std::unique_ptr<Optimizer>(const Scope&)>;
 
 template <typename T, typename... Args>
-MakeFn Make(Args... args) {
+NewFn New(Args... args) {
   return [=](const Scope&) { return std::make_unique<T>(args...); };
 }
 
-const std::map<std::string, MakeFn>& Optimizers() {
-  static const auto* all = new std::map<std::string, MakeFn>{
-      {"sgd", Make<GradientDescentOptimizer>(0.1)},
-      {"momentum", Make<MomentumOptimizer>(0.1, 0.9)},
-      {"adagrad", Make<AdagradOptimizer>(0.1)},
+const std::map<std::string, NewFn>& Optimizers() {
+  static const auto* all = new std::map<std::string, NewFn>{
+      {"sgd", New<GradientDescentOptimizer>(0.1)},
+      {"momentum", New<MomentumOptimizer>(0.1, 0.9)},
+      {"adagrad", New<AdagradOptimizer>(0.1)},
       {"adagrad_da",
        [](const Scope& scope) {
          return std::make_unique<AdagradDAOptimizer>(
              0.1, GetOrCreateGlobalStep(scope),
              ProximalOptions{.l1 = 0.01, .l2 = 0.02});
        }},
-      {"adadelta", Make<AdadeltaOptimizer>(1.0)},
-      {"adam", Make<AdamOptimizer>()},
-      {"rmsprop", Make<RmsPropOptimizer>(0.01)},
+      {"adadelta", New<AdadeltaOptimizer>(1.0)},
+      {"adam", New<AdamOptimizer>()},
+      {"rmsprop", New<RmsPropOptimizer>(0.01)},
       {"rmsprop_centered",
-       Make<RmsPropOptimizer>(
+       New<RmsPropOptimizer>(
            0.01, RmsPropOptions{.momentum = 0.3, .centered = true})},
-      {"ftrl", Make<FtrlOptimizer>(0.1)},
+      {"ftrl", New<FtrlOptimizer>(0.1)},
       {"ftrl_shrinkage",
-       Make<FtrlOptimizer>(
+       New<FtrlOptimizer>(
            0.1, FtrlOptions{.l1 = 0.05, .l2 = 0.1, .l2_shrinkage = 0.2})},
-      {"proximal_adagrad", Make<ProximalAdagradOptimizer>(0.1)},
-      {"proximal_sgd", Make<ProximalGradientDescentOptimizer>(0.1)},
-      {"contrib_adamax", Make<AdaMaxOptimizer>(0.05)},
-      {"contrib_adamw", Make<AdamWOptimizer>(0.01)},
-      {"contrib_add_sign", Make<AddSignOptimizer>()},
-      {"contrib_lazy_adam", Make<LazyAdamOptimizer>(0.05)},
-      {"contrib_momentumw", Make<MomentumWOptimizer>(0.01, 0.05, 0.9)},
-      {"contrib_nadam", Make<NadamOptimizer>(0.05)},
-      {"contrib_power_sign", Make<PowerSignOptimizer>()},
+      {"proximal_adagrad", New<ProximalAdagradOptimizer>(0.1)},
+      {"proximal_sgd", New<ProximalGradientDescentOptimizer>(0.1)},
+      {"contrib_adamax", New<AdaMaxOptimizer>(0.05)},
+      {"contrib_adamw", New<AdamWOptimizer>(0.01)},
+      {"contrib_add_sign", New<AddSignOptimizer>()},
+      {"contrib_lazy_adam", New<LazyAdamOptimizer>(0.05)},
+      {"contrib_momentumw", New<MomentumWOptimizer>(0.01, 0.05, 0.9)},
+      {"contrib_nadam", New<NadamOptimizer>(0.05)},
+      {"contrib_power_sign", New<PowerSignOptimizer>()},
   };
   return *all;
 }
 
-Output Placeholder(const Scope& scope, const char* name, DType dtype) {
+Output FedLater(const Scope& scope, const char* name, DType dtype) {
   return scope.Named(name).Add("Placeholder", {}, {{"dtype", dtype}});
 }
 
@@ -133,9 +133,9 @@ TEST(OptimizerGraphs, AreTensorFlowsNodeByNode) {
         scope.Named("model/v"),
         ZerosInitializer(sparse ? Shape({6, 2}) : Shape({5}), dtype),
         {.resource = variant.find("resource") != std::string::npos});
-    Grad grad = Placeholder(scope, "values", dtype);
+    Grad grad = FedLater(scope, "values", dtype);
     if (sparse) {
-      grad.indices = Placeholder(scope, "indices", DType::kInt64);
+      grad.indices = FedLater(scope, "indices", DType::kInt64);
       grad.dense_shape = scope.Named("shape").Ints({6, 2});
     }
     const std::unique_ptr<Optimizer> optimizer = Optimizers().at(config)(scope);

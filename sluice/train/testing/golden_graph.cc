@@ -39,7 +39,7 @@ std::string NodeLine(const pb::NodeDef& def) {
   return std::regex_replace(line, *random, "_temp_X");
 }
 
-std::vector<std::string> Lines(const pb::GraphDef& def) {
+std::vector<std::string> LinesOf(const pb::GraphDef& def) {
   std::vector<std::string> lines;
   for (const pb::NodeDef& node : def.node()) lines.push_back(NodeLine(node));
   std::ranges::sort(lines);
@@ -51,7 +51,7 @@ std::vector<std::string> Lines(const pb::GraphDef& def) {
 std::vector<std::string> SortedNodeLines(Graph& graph) {
   pb::GraphDef def;
   ExportGraphDef(graph, {}, &def);
-  return Lines(def);
+  return LinesOf(def);
 }
 
 std::vector<std::string> GoldenNodeLines(const std::string& name) {
@@ -61,7 +61,7 @@ std::vector<std::string> GoldenNodeLines(const std::string& name) {
   pb::GraphDef def;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text.str(), &def))
       << name;
-  return Lines(def);
+  return LinesOf(def);
 }
 
 }  // namespace sluice
