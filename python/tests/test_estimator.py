@@ -68,9 +68,9 @@ def test_trains_evaluates_and_predicts_as_tensorflow_does(tmp_path, told):
     e = estimator(tmp_path)
     e.train(inputs, steps=100)
     assert "loss = 5.7424297, step = 1" in told
-    assert [line for line in told if line.startswith("Saving checkpoints")] == [
-        "Saving checkpoints for %d into %s/model.ckpt." % (n, tmp_path)
-        for n in (0, 50, 100)]
+    saves = [line for line in told if line.startswith("Saving checkpoints")]
+    assert saves == ["Saving checkpoints for %d into %s/model.ckpt." %
+                     (n, tmp_path) for n in (0, 50, 100)]
     results = e.evaluate(inputs, steps=3)
     assert results["global_step"] == 100
     np.testing.assert_allclose(results["loss"], 0.023513244, rtol=1e-5)

@@ -70,8 +70,8 @@ def test_weights_that_do_not_fit_are_named():
         tf.losses.mean_squared_error(np.zeros([2, 3]), np.zeros([2, 3]),
                                      weights=np.ones([3, 3]))
     y = tf.placeholder(tf.float32, [None])
-    loss = tf.losses.mean_squared_error(y, y, weights=tf.placeholder_with_default(
-        [1.0, 1.0, 1.0], [None]))
+    weights = tf.placeholder_with_default([1.0, 1.0, 1.0], [None])
+    loss = tf.losses.mean_squared_error(y, y, weights=weights)
     with pytest.raises(tf.errors.InvalidArgumentError,
                        match="weights can not be broadcast"):
         value(loss, {y: [1.0, 2.0]})

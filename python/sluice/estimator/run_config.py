@@ -17,7 +17,8 @@ class TaskType(object):
     EVALUATOR = "evaluator"
 
 
-_BOTH = "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set."
+_BOTH = ("`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both "
+         "set.")
 _FROM_TF_CONFIG = (
     "\n\nNote that these values may be coming from the TF_CONFIG environment "
     "variable.")
@@ -35,7 +36,8 @@ _REPLACEABLE = (
 # Property: what must hold if it is set, and the text if it does not.
 _CHECKS = {
     "model_dir": (bool, "model_dir should be non-empty"),
-    "save_summary_steps": (lambda v: v >= 0, "save_summary_steps should be >= 0"),
+    "save_summary_steps":
+        (lambda v: v >= 0, "save_summary_steps should be >= 0"),
     "save_checkpoints_steps":
         (lambda v: v >= 0, "save_checkpoints_steps should be >= 0"),
     "save_checkpoints_secs":

@@ -65,11 +65,11 @@ def train_step(sess, train_op, global_step, train_step_kwargs):
 
 
 def _write_trace(logdir, step, metadata):
-    trace = timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
+    steps = timeline.Timeline(metadata.step_stats)
     path = os.path.join(logdir, "tf_trace-%d.json" % step)
     logging.info("Writing trace to %s", path)
     with gfile.Open(path, "w") as f:
-        f.write(trace)
+        f.write(steps.generate_chrome_trace_format())
 
 
 def _default_kwargs(global_step, number_of_steps, log_every_n_steps,
