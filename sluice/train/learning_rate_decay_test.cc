@@ -14,6 +14,7 @@
 
 namespace sluice {
 namespace {
+namespace learning_rate_decay_test {
 
 using ::testing::HasSubstr;
 
@@ -158,5 +159,6 @@ TEST(LearningRateDecay, NeedsOneValueMoreThanBoundaries) {
                HasSubstr("boundaries should be 1 less than the length of")));
 }
 
+}  // namespace learning_rate_decay_test
 }  // namespace
 }  // namespace sluice

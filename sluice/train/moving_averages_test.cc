@@ -15,6 +15,7 @@
 
 namespace sluice {
 namespace {
+namespace moving_averages_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -136,5 +137,6 @@ TEST(MovingAverages, AreOfFloatingPointNumbers) {
                HasSubstr("The variables must be half, float, or double: n")));
 }
 
+}  // namespace moving_averages_test
 }  // namespace
 }  // namespace sluice

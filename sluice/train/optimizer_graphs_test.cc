@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "absl/strings/str_join.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/graph.pb.h"
 #include "sluice/train/global_step.h"
@@ -18,6 +19,7 @@
 
 namespace sluice {
 namespace {
+namespace optimizer_graphs_test {
 
 using Lines = std::vector<std::string>;
 
@@ -146,5 +148,6 @@ TEST(OptimizerGraphs, AreTensorFlowsNodeByNode) {
   }
 }
 
+}  // namespace optimizer_graphs_test
 }  // namespace
 }  // namespace sluice
