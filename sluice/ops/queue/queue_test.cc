@@ -269,8 +269,8 @@ TEST(FifoQueue, ChecksElements) {
               StatusIs(Kind::kInvalidArgument, HasSubstr("component 0")));
   EXPECT_THAT(session.Run(session.Add("QueueEnqueueV2", {handle, text})),
               StatusIs(Kind::kInvalidArgument,
-                       "Signature mismatch, have: resource,string-> expected: "
-                       "resource,int32->"));
+                       "Signature mismatch, have: resource, string-> expected: "
+                       "resource, int32->"));
   EXPECT_THAT(session.Run(session.Add(
                   "QueueDequeueV2", {handle},
                   {{"component_types", std::vector<DType>{DType::kFloat}}})),

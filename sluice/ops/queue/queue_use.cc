@@ -1,13 +1,13 @@
 // Enqueue, dequeue, close and what is asked about queues; each for both forms
 // of handles.
 
-#include "absl/strings/str_join.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/op_registry.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
 #include "sluice/ops/queue/queue.h"
 #include "sluice/ops/state/resource_handle.h"
+#include "sluice/ops/state/signature.h"
 
 namespace sluice {
 namespace {
@@ -17,38 +17,18 @@ absl::StatusOr<RefPtr<Queue>> FindQueue(const KernelContext& ctx) {
   return LookupResource<Queue>(ctx, 0, kQueueType);
 }
 
-std::string TypesText(const std::vector<DType>& types) {
-  return absl::StrJoin(types, ",", [](std::string* text, DType type) {
-    *text += DTypeName(type);
-  });
-}
-
 // The node was built for the types its attrs say; the queue may hold others.
 absl::Status CheckSignature(const KernelContext& ctx, const Queue& queue) {
   const Node& node = ctx.node();
-  std::vector<DType> inputs, outputs;
-  for (int i = 0; i < node.num_inputs(); ++i) {
+  std::vector<DType> inputs = {node.input_type(0)};
+  if (node.num_outputs() == 0) {
+    inputs.insert(inputs.end(), queue.types().begin(), queue.types().end());
+    return MatchSignature(ctx, inputs, {});
+  }
+  for (int i = 1; i < node.num_inputs(); ++i) {
     inputs.push_back(node.input_type(i));
   }
-  for (int i = 0; i < node.num_outputs(); ++i) {
-    outputs.push_back(node.output_type(i));
-  }
-  std::vector<DType> expected_inputs = {inputs[0]};
-  std::vector<DType> expected_outputs;
-  if (outputs.empty()) {
-    expected_inputs.insert(expected_inputs.end(), queue.types().begin(),
-                           queue.types().end());
-  } else {
-    expected_inputs = inputs;
-    expected_outputs = queue.types();
-  }
-  if (inputs == expected_inputs && outputs == expected_outputs) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument("Signature mismatch, have: ", TypesText(inputs), "->",
-                         TypesText(outputs),
-                         " expected: ", TypesText(expected_inputs), "->",
-                         TypesText(expected_outputs));
+  return MatchSignature(ctx, inputs, queue.types());
 }
 
 // Finds the queue and, on any error, reports it through `done`.

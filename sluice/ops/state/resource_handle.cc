@@ -28,6 +28,8 @@ absl::StatusOr<ResourceName> ReadStringHandle(const KernelContext& ctx, int i) {
 }  // namespace
 
 bool HasPrivateResource(const KernelConstruction& node) {
+  const bool* by_node = node.node().attrs().Find<bool>("use_node_name_sharing");
+  if (by_node != nullptr && *by_node) return false;
   const std::string* shared =
       node.node().attrs().Find<std::string>("shared_name");
   return shared == nullptr || shared->empty();
@@ -45,7 +47,7 @@ absl::StatusOr<ResourceName> NameResource(const KernelConstruction& node,
     return InvalidArgument("shared_name cannot start with '_':", name.name);
   }
   if (name.name.empty()) {
-    name.name = unshared == UnsharedName::kNodeName
+    name.name = unshared == UnsharedName::kNodeName || !HasPrivateResource(node)
                     ? node.node().name()
                     : NextPrivateName(node.node().name());
   }

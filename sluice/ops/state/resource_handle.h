@@ -24,7 +24,8 @@ enum class UnsharedName {
   kPrivate,   // A name of its own; the kernel deletes the resource at its end.
 };
 
-// The name that attrs `container` and `shared_name` give.
+// The name that attrs `container` and `shared_name` give. A node whose attr
+// `use_node_name_sharing` is set has no private resource.
 absl::StatusOr<ResourceName> NameResource(const KernelConstruction& node,
                                           UnsharedName unshared);
 // Whether NameResource makes a private name for this node.

@@ -46,7 +46,11 @@ class SharedResourceKernel : public Kernel {
   }
 
  protected:
-  virtual RefPtr<R> Make() const = 0;
+  virtual RefPtr<R> Make() const { return nullptr; }
+  // Make, for kernels that need their inputs or may fail.
+  virtual absl::StatusOr<RefPtr<R>> MakeFor(const KernelContext&) const {
+    return Make();
+  }
   // An error unless `node` may share what is there under its name.
   virtual absl::Status Match(const R& existing, const Node& node) const = 0;
 
@@ -58,7 +62,7 @@ class SharedResourceKernel : public Kernel {
         RefPtr<R> resource,
         ctx.resources().template LookupOrCreate<R>(
             name_.container, name_.name,
-            [&]() -> absl::StatusOr<RefPtr<R>> { return Make(); }));
+            [&]() -> absl::StatusOr<RefPtr<R>> { return MakeFor(ctx); }));
     SLUICE_RETURN_IF_ERROR(Match(*resource, ctx.node()));
     resource_ = std::move(resource);
     found_.store(true, std::memory_order_release);
