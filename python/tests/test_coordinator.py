@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+import scenarios
 import sluice as tf
 
 
@@ -82,3 +83,107 @@ def test_a_looper_runs_until_told_to_stop():
     tf.train.LooperThread.loop(coord, None, call)
     coord.join()
     assert len(calls) == 3
+
+
+# ---- The tables that C++ is held against too (tests/scenarios) ----
+
+@pytest.mark.parametrize("name, threads, asked, stops, result",
+                         scenarios.table("coordinator"))
+def test_coordinator_scenario(name, threads, asked, stops, result):
+    coord = tf.train.Coordinator()
+    release = threading.Event()
+
+    def body(kind):
+        with coord.stop_on_exception():
+            if kind == "waits":
+                coord.wait_for_stop()
+            elif kind == "stubborn":
+                release.wait()
+            elif kind != "ok":
+                raise scenarios.error_of(kind)
+    started = [threading.Thread(target=body, args=(kind,), name=kind)
+               for kind in threads.split() if kind != "-"]
+    for thread in started:
+        thread.start()
+    for act in asked.split(", "):
+        if act == "stop":
+            coord.request_stop()
+        elif act == "clear":
+            coord.clear_stop()
+        elif act.startswith("error "):
+            coord.request_stop(scenarios.error_of(act[6:]))
+    got = "OK"
+    try:
+        coord.join(started, stop_grace_period_secs=0.01
+                   if "stubborn" in threads else 60)
+    except RuntimeError as e:
+        got = str(e)
+    except tf.errors.OpError as e:
+        got = scenarios.code_of(e)
+    release.set()
+    for thread in started:
+        thread.join()
+    assert got.endswith(result)
+    assert coord.should_stop() == (stops == "yes")
+
+
+@pytest.mark.parametrize("name, sources, act, taken, state, result",
+                         scenarios.table("queue_runner"))
+def test_queue_runner_scenario(name, sources, act, taken, state, result):
+    with tf.Graph().as_default():
+        queue = tf.FIFOQueue(2, tf.float32, [[]])
+
+        def source(kind):
+            one = tf.constant(1.0)
+            if kind.isdigit():
+                # As many, then the end: an epoch has no zero elements.
+                if kind == "0":
+                    counter = tf.Variable(0, collections=["local_variables"],
+                                          trainable=False)
+                    with tf.control_dependencies([counter.count_up_to(0)]):
+                        return tf.identity(one)
+                return tf.train.limit_epochs(one, int(kind))
+            if kind == "forever":
+                return one
+            return tf.check_numerics(tf.log(-one), "of a scenario")
+        runner = tf.train.QueueRunner(
+            queue, [queue.enqueue(source(kind)) for kind in sources.split()])
+        dequeue, closed = queue.dequeue(), queue.is_closed()
+        with tf.Session() as sess:
+            sess.run(tf.local_variables_initializer())
+            coord = tf.train.Coordinator()
+            threads = runner.create_threads(sess, coord, start=True)
+            count = 0
+            try:
+                while act == "take":
+                    sess.run(dequeue)
+                    count += 1
+            except tf.errors.OutOfRangeError:
+                pass
+            if act == "wait":
+                assert coord.wait_for_stop(60)
+            coord.request_stop()
+            got = "OK"
+            try:
+                coord.join(threads)
+            except tf.errors.OpError as e:
+                got = scenarios.code_of(e)
+            assert got == result
+            assert sess.run(closed) == (state == "closed")
+            if taken != "-":
+                assert count == int(taken)
+
+
+def test_a_runner_has_one_set_of_threads_in_a_session():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        queue = tf.FIFOQueue(2, tf.float32, [[]])
+        runner = tf.train.QueueRunner(queue, [queue.enqueue(1.0)])
+        coord = tf.train.Coordinator()
+        threads = runner.create_threads(sess, coord, start=True)
+        assert sorted(t.name for t in threads) == [
+            "QueueRunnerThread-fifo_queue-close_on_stop",
+            "QueueRunnerThread-fifo_queue-fifo_queue_enqueue"]
+        assert runner.create_threads(sess, coord, start=True) == []
+        coord.request_stop()
+        coord.join(threads)
+        assert len(runner.create_threads(sess, coord, start=True)) == 2

@@ -5,10 +5,12 @@
 
 #include <atomic>
 
+#include "absl/strings/str_split.h"
 #include "sluice/base/mutex.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/train/step_timer.h"
 #include "sluice/train/testing/fake_clock.h"
+#include "sluice/train/testing/scenarios.h"
 
 namespace sluice {
 namespace {
@@ -60,6 +62,54 @@ TEST(Coordinator, ALoopRunsUntilAllStop) {
   });
   SLUICE_EXPECT_OK(coordinator.Join(Seconds(60)));
   EXPECT_EQ(calls, 3);
+}
+
+// tests/scenarios/README.md says what a line holds.
+void PlayCoordinator(const std::vector<std::string>& fields) {
+  ASSERT_EQ(fields.size(), 5u);
+  Coordinator coordinator;
+  auto release = std::make_shared<Notification>();
+  const std::vector<std::string> kinds = absl::StrSplit(fields[1], ' ');
+  for (const std::string& kind : kinds) {
+    if (kind == "-") continue;
+    coordinator.Start(kind, [coordinator, release, kind]() -> absl::Status {
+      if (kind == "ok") return absl::OkStatus();
+      if (kind == "waits") {
+        coordinator.WaitForStop(Seconds(60));
+        return absl::OkStatus();
+      }
+      if (kind != "stubborn") return ScenarioError(kind);
+      release->Wait();
+      return absl::OkStatus();
+    });
+  }
+  const std::vector<std::string> acts = absl::StrSplit(fields[2], ", ");
+  for (const std::string& act : acts) {
+    if (act == "stop") coordinator.RequestStop();
+    if (act == "clear") coordinator.ClearStop();
+    if (act.starts_with("error ")) {
+      coordinator.RequestStop(ScenarioError(act.substr(6)));
+    }
+  }
+  const bool stubborn = fields[1] == "stubborn";
+  const absl::Status joined = coordinator.Join(Seconds(stubborn ? 0.01 : 60));
+  const std::string code(absl::StatusCodeToString(joined.code()));
+  const std::string& result = fields[4];
+  if (result.starts_with("still")) {
+    EXPECT_THAT(std::string(joined.message()), testing::EndsWith(result));
+  } else {
+    EXPECT_EQ(code, result);
+  }
+  release->Notify();
+  EXPECT_TRUE(coordinator.JoinFor(Seconds(60)));
+  EXPECT_EQ(coordinator.ShouldStop(), fields[3] == "yes");
+}
+
+TEST(Coordinator, PlaysTheScenariosOfPython) {
+  for (const std::vector<std::string>& fields : ScenarioTable("coordinator")) {
+    SCOPED_TRACE(fields[0]);
+    PlayCoordinator(fields);
+  }
 }
 
 TEST(StepTimer, TriggersFirstAndThenEverySoManySteps) {
