@@ -51,6 +51,18 @@ from sluice.ops.data_flow_ops import (  # noqa: F401
     ConditionalAccumulator, ConditionalAccumulatorBase, FIFOQueue,
     PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue,
     SparseConditionalAccumulator)
+from sluice.ops.io_ops import (  # noqa: F401
+    FixedLengthRecordReader, IdentityReader, LMDBReader, ReaderBase,
+    TextLineReader, TFRecordReader, WholeFileReader, matching_files, read_file,
+    write_file)
+from sluice.ops.parsing_ops import (  # noqa: F401
+    FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature,
+    decode_csv, decode_json_example, decode_raw, parse_example,
+    parse_single_example, parse_single_sequence_example, parse_tensor,
+    serialize_tensor)
+from sluice.ops.sparse_ops import (  # noqa: F401
+    deserialize_many_sparse, serialize_many_sparse, serialize_sparse,
+    sparse_merge, sparse_reorder, sparse_tensor_to_dense, sparse_to_dense)
 from sluice.ops.state_ops import (  # noqa: F401
     assign, assign_add, assign_sub, count_up_to, scatter_add, scatter_sub,
     scatter_update)
@@ -120,7 +132,9 @@ from sluice.platform import flags  # noqa: E402,F401
 from sluice.platform import gfile  # noqa: E402,F401
 from sluice.platform import tf_logging as logging  # noqa: E402,F401
 from sluice.platform import compat  # noqa: E402,F401
-from sluice.summary import summary_iterator as python_io  # noqa: E402,F401
+from sluice import io  # noqa: E402,F401
+from sluice import lookup  # noqa: E402,F401
+from sluice import python_io  # noqa: E402,F401
 from sluice import legacy as _legacy  # noqa: E402
 from sluice import contrib  # noqa: E402,F401
 

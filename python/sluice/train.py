@@ -30,8 +30,9 @@ from sluice.training.gradient_descent import (  # noqa: F401
 from sluice.training.graph_io import write_graph  # noqa: F401
 from sluice.training.input import (  # noqa: F401
     batch, batch_join, input_producer, limit_epochs, match_filenames_once,
-    range_input_producer, shuffle_batch, shuffle_batch_join,
-    slice_input_producer, string_input_producer)
+    maybe_batch, maybe_batch_join, maybe_shuffle_batch,
+    maybe_shuffle_batch_join, range_input_producer, shuffle_batch,
+    shuffle_batch_join, slice_input_producer, string_input_producer)
 from sluice.training.learning_rate_decay import (  # noqa: F401
     cosine_decay, cosine_decay_restarts, exponential_decay,
     inverse_time_decay, linear_cosine_decay, natural_exp_decay,

@@ -21,13 +21,14 @@ _ALIAS = os.path.join(os.path.dirname(os.path.dirname(
     os.path.abspath(tf.__file__))), "alias")
 
 PROGRAMS = [
-    "broadcast_grads", "colocation", "cond_grad", "constants", "control_deps",
-    "embedding_sparse_grad", "gradient_options", "linreg_adagrad_ps2",
+    "batches", "broadcast_grads", "colocation", "cond_grad", "constants",
+    "control_deps", "device_scopes", "embedding_sparse_grad",
+    "gradient_options", "input_queues", "linreg_adagrad_ps2",
     "metrics_losses", "mlp_adam", "monitored_session",
-    "moving_average_schedules", "naming", "partitioned_variables",
-    "resource_variables", "saver_plain", "saver_sharded", "summaries",
-    "sync_replicas", "variable_scopes", "while_grad",
-    "while_nested",
+    "moving_average_schedules", "naming", "parsing",
+    "partitioned_variables", "resource_variables", "saver_plain",
+    "saver_sharded", "scaffold_default", "summaries", "sync_replicas",
+    "tables", "variable_scopes", "while_grad", "while_nested",
 ]
 
 
@@ -60,8 +61,10 @@ def tensor_value(proto):
 def attr_value(attr):
     if attr.WhichOneof("value") == "tensor":
         return tensor_value(attr.tensor)
-    # Names of gradients that a program defines hold a counter.
-    return re.sub(r"CustomGradient-\d+", "CustomGradient-", str(attr))
+    # Names of gradients that a program defines hold a counter, shared names of
+    # static tables a random number.
+    text = re.sub(r"CustomGradient-\d+", "CustomGradient-", str(attr))
+    return re.sub(r"hash_table_[0-9a-f-]{36}", "hash_table_", text)
 
 
 def describe(node):

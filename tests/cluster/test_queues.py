@@ -189,3 +189,72 @@ def test_accumulators_drop_what_is_stale_and_average_the_rest(run):
             assert list(got.indices) == [0, 2], got
             assert list(got.values.flatten()) == [2., 6.], got
         """)
+
+
+def test_tables_and_barriers_are_shared_by_name(run):
+    run("""
+        from tensorflow.python.ops import data_flow_ops
+
+        def on_ps(build):
+            with tf.device("/job:ps/task:0"):
+                return build()
+        raw = tf.raw_ops
+        table = on_ps(lambda: raw.MutableHashTableV2(
+            key_dtype=tf.string, value_dtype=tf.int64, shared_name="words"))
+        again = on_ps(lambda: raw.MutableHashTableV2(
+            key_dtype=tf.string, value_dtype=tf.int64, shared_name="words"))
+        other_types = on_ps(lambda: raw.MutableHashTableV2(
+            key_dtype=tf.int64, value_dtype=tf.int64, shared_name="words"))
+        barrier = on_ps(lambda: data_flow_ops.Barrier(
+            (tf.float32, tf.int32), ((), ()), shared_name="barrier"))
+        same = on_ps(lambda: data_flow_ops.Barrier(
+            (tf.float32, tf.int32), ((), ()), shared_name="barrier"))
+        insert = raw.LookupTableInsertV2(
+            table_handle=table, keys=["a"], values=tf.constant([7], tf.int64))
+        find = raw.LookupTableFindV2(
+            table_handle=again, keys=["a", "b"],
+            default_value=tf.constant(-1, tf.int64))
+        with tf.Session(target) as session, tf.Session(target) as other:
+            session.run(insert)
+            assert list(other.run(find)) == [7, -1]
+            raises(tf.errors.InvalidArgumentError,
+                   "Conflicting key/value dtypes int64->int64 with "
+                   "string-int64 for table words",
+                   lambda: other.run(other_types.op))
+            session.run(barrier.insert_many(0, ["x", "y"], [1.0, 2.0]))
+            other.run(same.insert_many(1, ["x"], [10]))
+            assert session.run(barrier.incomplete_size()) == 1
+            keys = other.run(same.take_many(1)[1])
+            assert list(keys) == [b"x"], keys
+            # A take that waits ends when another client closes.
+            with tf.device("/job:ps/task:0"):
+                take, taking = begins(lambda: same.take_many(2)[1])
+            waits = Running(other, take, lambda: other.run(taking))
+            session.run(barrier.close(cancel_pending_enqueues=True))
+            raises(tf.errors.OutOfRangeError, "insufficient elements",
+                   waits.end)
+        """)
+
+
+def test_session_reset_drops_what_is_shared(run):
+    run("""
+        raw = tf.raw_ops
+        with tf.device("/job:ps/task:0"):
+            queue = tf.FIFOQueue(5, tf.float32, [[]], shared_name="kept")
+            table = raw.MutableHashTableV2(
+                key_dtype=tf.string, value_dtype=tf.int64,
+                shared_name="kept_too")
+        insert = raw.LookupTableInsertV2(
+            table_handle=table, keys=["a"], values=tf.constant([7], tf.int64))
+        sizes = [queue.size(), raw.LookupTableSizeV2(table_handle=table)]
+        with tf.Session(target) as session:
+            session.run([insert, queue.enqueue(1.0)])
+            assert session.run(sizes) == [1, 1]
+        # They outlive the session,
+        with tf.Session(target) as session:
+            assert session.run(sizes) == [1, 1]
+        # but not a reset.
+        tf.Session.reset(target)
+        with tf.Session(target) as session:
+            assert session.run(sizes) == [0, 0]
+        """)

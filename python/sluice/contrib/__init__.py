@@ -2,7 +2,7 @@
 
 import importlib
 
-_PARTS = ("deprecated", "framework", "opt", "slim", "training")
+_PARTS = ("deprecated", "framework", "lookup", "opt", "slim", "training")
 
 
 def __getattr__(name):

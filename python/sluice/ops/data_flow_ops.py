@@ -373,3 +373,78 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
                      new_global_step=math_ops.cast(
                          ops.convert_to_tensor(new_global_step),
                          _dtypes.int64))
+
+
+class Barrier(object):
+    """Tuples whose components arrive one by one, under a key."""
+
+    def __init__(self, types, shapes=None, shared_name=None, name="barrier"):
+        self._types = _as_type_list(types)
+        if shapes is not None:
+            shapes = _as_shape_list(shapes, self._types)
+            self._shapes = [tensor_shape.TensorShape(s) for s in shapes]
+            if len(self._shapes) != len(self._types):
+                raise ValueError("Barrier shapes must have the same length "
+                                 "as types")
+            for i, shape in enumerate(self._shapes):
+                if shape.num_elements() == 0:
+                    raise ValueError(
+                        "Empty tensors are not supported, but received shape "
+                        "'%s' at index %d" % (shape, i))
+        else:
+            self._shapes = [tensor_shape.unknown_shape()
+                            for _ in self._types]
+        self._barrier_ref = apply_op(
+            "Barrier", name, component_types=self._types,
+            shapes=self._shapes, shared_name=shared_name or "")
+        self._name = self._barrier_ref.op.name.split("/")[-1]
+
+    barrier_ref = property(lambda self: self._barrier_ref)
+
+    @property
+    def name(self):
+        return self._barrier_ref.op.name
+
+    def insert_many(self, component_index, keys, values, name=None):
+        """Sets one component of the tuples of `keys`."""
+        if name is None:
+            name = "%s_BarrierInsertMany" % self._name
+        return build("BarrierInsertMany", name, handle=self._barrier_ref,
+                     keys=keys, values=values,
+                     component_index=component_index)
+
+    def take_many(self, num_elements, allow_small_batch=False, timeout=None,
+                  name=None):
+        """(indices, keys, components) of so many complete tuples."""
+        if name is None:
+            name = "%s_BarrierTakeMany" % self._name
+        op = build("BarrierTakeMany", name, handle=self._barrier_ref,
+                   num_elements=num_elements, component_types=self._types,
+                   allow_small_batch=allow_small_batch, timeout_ms=timeout)
+        from sluice.framework import constant_op
+        size = None if allow_small_batch else constant_op.constant_value(
+            op.inputs[1])
+        batch = tensor_shape.TensorShape(
+            [None if size is None else int(size)])
+        indices, keys = op.outputs[:2]
+        indices.set_shape(batch)
+        keys.set_shape(batch)
+        values = list(op.outputs[2:])
+        for value, shape in zip(values, self._shapes):
+            value.set_shape(batch.concatenate(shape))
+        return indices, keys, values
+
+    def close(self, cancel_pending_enqueues=False, name=None):
+        return build("BarrierClose", name or "%s_BarrierClose" % self._name,
+                     handle=self._barrier_ref,
+                     cancel_pending_enqueues=cancel_pending_enqueues)
+
+    def ready_size(self, name=None):
+        return apply_op("BarrierReadySize",
+                        name or "%s_BarrierReadySize" % self._name,
+                        handle=self._barrier_ref)
+
+    def incomplete_size(self, name=None):
+        return apply_op("BarrierIncompleteSize",
+                        name or "%s_BarrierIncompleteSize" % self._name,
+                        handle=self._barrier_ref)

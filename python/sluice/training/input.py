@@ -1,7 +1,5 @@
 """Input pipelines made of queues."""
 
-import collections.abc
-
 from sluice.framework import constant_op
 from sluice.framework import dtypes
 from sluice.framework import ops
@@ -36,7 +34,7 @@ def input_producer(input_tensor, element_shape=None, num_epochs=None,
                    shuffle=True, seed=None, capacity=32, shared_name=None,
                    summary_name=None, name=None, cancel_op=None):
     """A queue of the rows of a tensor."""
-    with ops.name_scope(name, "input_producer", [input_tensor]) as name:
+    with ops.name_scope(name, "input_producer", [input_tensor]):
         input_tensor = ops.convert_to_tensor(input_tensor,
                                              name="input_tensor")
         element_shape = input_tensor.get_shape()[1:].merge_with(
@@ -117,124 +115,7 @@ def match_filenames_once(pattern, name=None):
             collections=[ops.GraphKeys.LOCAL_VARIABLES])
 
 
-# ---- Batches ----
-
-def _flatten(tensors):
-    """(list of tensors, function that puts such a list back in shape)."""
-    if isinstance(tensors, collections.abc.Mapping):
-        keys = sorted(tensors)
-        return [tensors[k] for k in keys], lambda values: dict(
-            zip(keys, values))
-    if isinstance(tensors, (list, tuple)):
-        return list(tensors), lambda values: list(values)
-    return [tensors], lambda values: values[0]
-
-
-def _shapes(tensor_list_list, shapes, enqueue_many):
-    if shapes is not None:
-        return shapes
-    result = []
-    for column in zip(*tensor_list_list):
-        shape = column[0].get_shape()
-        for other in column[1:]:
-            shape = shape.merge_with(other.get_shape())
-        result.append(shape.with_rank_at_least(1)[1:] if enqueue_many
-                      else shape)
-    return result
-
-
-def _as_list(values):
-    return values if isinstance(values, list) else [values]
-
-
-def _batch(lists, batch_size, capacity, enqueue_many, shapes, dynamic_pad,
-           allow_smaller_final_batch, shared_name, name, default_name,
-           num_threads, min_after_dequeue=None, seed=None, keep_input=None):
-    flat = [_flatten(tensors) for tensors in lists]
-    rebuild = flat[0][1]
-    lists = [tensors for tensors, _ in flat]
-    values = [t for tensors in lists for t in tensors]
-    with ops.name_scope(name, default_name, values) as name:
-        lists = [[ops.convert_to_tensor(t) for t in tensors]
-                 for tensors in lists]
-        if keep_input is True or keep_input is None:
-            ops.convert_to_tensor(True)
-        else:
-            raise NotImplementedError(
-                "tf.train.maybe_batch is not provided; filter with tf.data")
-        shapes = _shapes(lists, shapes, enqueue_many)
-        types = [t.dtype.base_dtype for t in lists[0]]
-        if min_after_dequeue is not None:
-            queue = data_flow_ops.RandomShuffleQueue(
-                capacity=capacity, min_after_dequeue=min_after_dequeue,
-                seed=seed, dtypes=types, shapes=shapes,
-                shared_name=shared_name)
-        elif dynamic_pad:
-            queue = data_flow_ops.PaddingFIFOQueue(
-                capacity=capacity, dtypes=types, shapes=shapes,
-                shared_name=shared_name)
-        else:
-            queue = data_flow_ops.FIFOQueue(
-                capacity=capacity, dtypes=types, shapes=shapes,
-                shared_name=shared_name)
-        enqueue = queue.enqueue_many if enqueue_many else queue.enqueue
-        enqueue_ops = [enqueue(tensors) for tensors in lists]
-        queue_runner_impl.add_queue_runner(queue_runner_impl.QueueRunner(
-            queue, enqueue_ops * num_threads))
-        if min_after_dequeue is None:
-            summary.scalar("fraction_of_%d_full" % capacity, math_ops.cast(
-                queue.size(), dtypes.float32) * (1. / capacity))
-        else:
-            room = capacity - min_after_dequeue
-            full = math_ops.cast(
-                math_ops.maximum(0, queue.size() - min_after_dequeue),
-                dtypes.float32) * (1. / room if room else 0.)
-            summary.scalar("fraction_over_%d_of_%d_full" % (
-                min_after_dequeue, room), full)
-        if allow_smaller_final_batch:
-            dequeued = queue.dequeue_up_to(batch_size, name=name)
-        else:
-            dequeued = queue.dequeue_many(batch_size, name=name)
-        return rebuild(_as_list(dequeued))
-
-
-def batch(tensors, batch_size, num_threads=1, capacity=32, enqueue_many=False,
-          shapes=None, dynamic_pad=False, allow_smaller_final_batch=False,
-          shared_name=None, name=None):
-    return _batch([tensors], batch_size, capacity, enqueue_many, shapes,
-                  dynamic_pad, allow_smaller_final_batch, shared_name, name,
-                  "batch", num_threads)
-
-
-def batch_join(tensors_list, batch_size, capacity=32, enqueue_many=False,
-               shapes=None, dynamic_pad=False,
-               allow_smaller_final_batch=False, shared_name=None, name=None):
-    return _batch(tensors_list, batch_size, capacity, enqueue_many, shapes,
-                  dynamic_pad, allow_smaller_final_batch, shared_name, name,
-                  "batch_join", 1)
-
-
-def _check_capacity(capacity, min_after_dequeue):
-    if capacity <= min_after_dequeue:
-        raise ValueError("capacity %d must be bigger than min_after_dequeue "
-                         "%d." % (capacity, min_after_dequeue))
-
-
-def shuffle_batch(tensors, batch_size, capacity, min_after_dequeue,
-                  num_threads=1, seed=None, enqueue_many=False, shapes=None,
-                  allow_smaller_final_batch=False, shared_name=None,
-                  name=None):
-    _check_capacity(capacity, min_after_dequeue)
-    return _batch([tensors], batch_size, capacity, enqueue_many, shapes,
-                  False, allow_smaller_final_batch, shared_name, name,
-                  "shuffle_batch", num_threads, min_after_dequeue, seed)
-
-
-def shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue,
-                       seed=None, enqueue_many=False, shapes=None,
-                       allow_smaller_final_batch=False, shared_name=None,
-                       name=None):
-    _check_capacity(capacity, min_after_dequeue)
-    return _batch(tensors_list, batch_size, capacity, enqueue_many, shapes,
-                  False, allow_smaller_final_batch, shared_name, name,
-                  "shuffle_batch_join", 1, min_after_dequeue, seed)
+# The batch family stands in a file of its own.
+from sluice.training.batching import (  # noqa: E402,F401
+    batch, batch_join, maybe_batch, maybe_batch_join, maybe_shuffle_batch,
+    maybe_shuffle_batch_join, shuffle_batch, shuffle_batch_join)

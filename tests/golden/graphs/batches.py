@@ -1,0 +1,20 @@
+"""maybe_batch, joins, dictionaries, sparse tensors and padding in the batch family."""
+import tensorflow as tf
+
+x = tf.placeholder(tf.float32, [2], name="x")
+keep = tf.placeholder(tf.bool, [], name="keep")
+keeps = tf.placeholder(tf.bool, [2], name="keeps")
+sp = tf.SparseTensor([[0]], [1.0], [3])
+a = tf.train.batch({"x": x, "sp": sp}, 2)
+b = tf.train.maybe_batch([x], keep, 2)
+c = tf.train.maybe_batch([x], keeps, 2, enqueue_many=True)
+d = tf.train.batch_join([[x, 1.0], [x, 2.0]], 4, name="joined")
+e = tf.train.maybe_shuffle_batch([x], 2, 10, 3, keep, seed=4)
+g = tf.train.shuffle_batch_join([[x], [x]], 2, 10, 3, enqueue_many=True, seed=4, allow_smaller_final_batch=True)
+h = tf.train.batch([tf.placeholder(tf.float32, [None], name="ragged")], 2, dynamic_pad=True, num_threads=2, shared_name="sh")
+i = tf.train.maybe_batch_join([[x, sp], [x, sp]], keep, 3)
+m = tf.train.match_filenames_once("*.txt")
+j = tf.train.input_producer([[1, 2], [3, 4]], shuffle=False, name="rows")
+k = tf.train.shuffle_batch([x, sp], 2, 10, 3, enqueue_many=False)
+n = tf.train.batch([tf.SparseTensor([[0, 1]], [1], [3, 2])], 2, enqueue_many=True)
+o = tf.train.maybe_batch([x, sp], keep, 2)
