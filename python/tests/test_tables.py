@@ -1,4 +1,4 @@
-"""Tables and barriers."""
+"""Tables, barriers, and stacks of old graphs."""
 
 import threading
 
@@ -126,3 +126,17 @@ def test_a_barrier_joins_components():
         with pytest.raises(tf.errors.OutOfRangeError,
                            match="is closed and has insufficient elements"):
             sess.run(indices)
+
+
+def test_stacks_have_string_handles_in_old_graphs():
+    raw = tf.raw_ops
+    stack = raw.Stack(elem_type=tf.float32)
+    pushed = raw.StackPush(handle=stack, elem=1.5)
+    with tf.control_dependencies([pushed]):
+        popped = raw.StackPop(handle=stack, elem_type=tf.float32)
+    with tf.control_dependencies([popped]):
+        closed = raw.StackClose(handle=stack)
+    with tf.Session() as sess:
+        assert sess.run([popped, closed]) == [1.5, None]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="is empty"):
+            sess.run(raw.StackPop(handle=stack, elem_type=tf.float32))

@@ -66,12 +66,17 @@ class Stack : public Resource {
   std::vector<Tensor> values_ SLUICE_GUARDED_BY(mu_);
 };
 
-absl::Status MakeStack(KernelContext& ctx) {
+// The bound of StackV2; stacks of the older op have none.
+absl::StatusOr<int> MaxSize(const KernelContext& ctx) {
+  if (ctx.num_inputs() == 0) return -1;
   const Tensor& size = ctx.input(0);
-  if (size.size() != 1) {
-    return InvalidArgument("Stack size must be a scalar, but has shape ",
-                           size.shape().DebugString());
-  }
+  if (size.size() == 1) return size.data<int32_t>()[0];
+  return InvalidArgument("Stack size must be a scalar, but has shape ",
+                         size.shape().DebugString());
+}
+
+absl::Status MakeStack(KernelContext& ctx) {
+  SLUICE_ASSIGN_OR_RETURN(const int max_size, MaxSize(ctx));
   // A run of an inner loop has stacks of its own.
   static std::atomic<int64_t> next{0};
   std::string name = ctx.attr<std::string>("stack_name");
@@ -81,9 +86,12 @@ absl::Status MakeStack(KernelContext& ctx) {
   ctx.step().container_used = true;
   SLUICE_RETURN_IF_ERROR(ctx.resources().Create<Stack>(
       where.container, where.name,
-      MakeRef<Stack>(ctx.attr<DType>("elem_type"), where.name,
-                     size.data<int32_t>()[0])));
-  ctx.set_output(0, MakeHandle(ctx.device(), where, kStackType));
+      MakeRef<Stack>(ctx.attr<DType>("elem_type"), where.name, max_size)));
+  if (ctx.node().output_type(0) == DType::kResource) {
+    ctx.set_output(0, MakeHandle(ctx.device(), where, kStackType));
+  } else {
+    ctx.set_output_variable(0, MakeStringHandle(where));
+  }
   return absl::OkStatus();
 }
 
@@ -166,6 +174,40 @@ SLUICE_OP(StackCloseV2)
     .Shape(shapes::NoOutputs)
     .NotDifferentiable();
 
+// The older forms, whose handles are pairs of strings.
+SLUICE_OP(Stack)
+    .Output("handle: Ref(string)")
+    .Attr("elem_type: type")
+    .Attr("stack_name: string = ''")
+    .Stateful()
+    .Shape(stack_ops::HandleShape)
+    .NotDifferentiable();
+
+SLUICE_OP(StackPush)
+    .Input("handle: Ref(string)")
+    .Input("elem: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .Attr("swap_memory: bool = false")
+    .Shape(stack_ops::PushShape)
+    .NotDifferentiable();
+
+SLUICE_OP(StackPop)
+    .Input("handle: Ref(string)")
+    .Output("elem: elem_type")
+    .Attr("elem_type: type")
+    .Shape(shapes::Unknown)
+    .NotDifferentiable();
+
+SLUICE_OP(StackClose)
+    .Input("handle: Ref(string)")
+    .Shape(shapes::NoOutputs)
+    .NotDifferentiable();
+
+SLUICE_KERNEL(Stack, kCpu).Function(stack_ops::MakeStack);
+SLUICE_KERNEL(StackPush, kCpu).Function(stack_ops::Push);
+SLUICE_KERNEL(StackPop, kCpu).Function(stack_ops::Pop);
+SLUICE_KERNEL(StackClose, kCpu).Function(stack_ops::Close);
 SLUICE_KERNEL(StackV2, kCpu).Function(stack_ops::MakeStack);
 SLUICE_KERNEL(StackPushV2, kCpu).Function(stack_ops::Push);
 SLUICE_KERNEL(StackPopV2, kCpu).Function(stack_ops::Pop);
