@@ -182,3 +182,13 @@ def test_gradients_raise_what_tensorflow_raises(program, error, message):
     with pytest.raises(error) as caught:
         exec(program, {"tf": tf})
     assert str(caught.value).startswith(message)
+
+
+def test_constants_without_elements_and_defaults_of_unknown_shape():
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(tf.zeros([1, 0])).shape == (1, 0)
+        assert session.run(tf.constant("a", shape=[0])).shape == (0,)
+        p = tf.placeholder_with_default([1.0, 2.0], None)
+        assert p.shape.ndims is None
+        assert session.run(p).tolist() == [1.0, 2.0]
+        assert session.run(p, {p: [[3.0]]}).tolist() == [[3.0]]

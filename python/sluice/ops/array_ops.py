@@ -51,7 +51,8 @@ def sparse_placeholder(dtype, shape=None, name=None):
 
 
 def placeholder_with_default(input, shape, name=None):
-    return apply_op("PlaceholderWithDefault", name, input=input, shape=shape)
+    return apply_op("PlaceholderWithDefault", name, input=input,
+                    shape=tensor_shape.as_shape(shape))
 
 
 def shape(input, name=None, out_type=dtypes.int32):
