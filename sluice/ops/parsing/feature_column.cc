@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "sluice/base/status.h"
+
 namespace sluice {
 namespace {
 
