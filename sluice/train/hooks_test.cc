@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "sluice/base/testing/temp_dir.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/train/profiler_hook.h"
@@ -15,6 +19,80 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::shared_ptr<SessionRunHook> HookOf(const std::string& name, int64_t every,
+                                       CountingModel& model,
+                                       const std::string& dir) {
+  if (name == "checkpoint") {
+    CheckpointSaverOptions saving;
+    saving.checkpoint_dir = dir;
+    saving.every = {.steps = every};
+    return std::make_shared<CheckpointSaverHook>(saving);
+  }
+  if (name == "counter") {
+    return std::make_shared<StepCounterHook>(Every{.steps = every});
+  }
+  if (name == "logging") {
+    return std::make_shared<LoggingTensorHook>(
+        std::vector<std::pair<std::string, Output>>{
+            {"seven", model.scope.Scalar<int32_t>(7)}},
+        Every{.steps = every});
+  }
+  if (name == "nan") {
+    return std::make_shared<NanTensorHook>(model.scope.Scalar(NAN), false);
+  }
+  EXPECT_EQ(name, "waiter");
+  return std::make_shared<GlobalStepWaiterHook>(every);
+}
+
+// Whether a line of the log is one of those that the table speaks of.
+bool IsOfHook(const std::string& line) {
+  for (const char* start :
+       {"Saving", "global_step/sec", "seven", "Model", "Waiting for gl"}) {
+    if (line.starts_with(start)) return true;
+  }
+  return false;
+}
+
+// tests/scenarios/README.md says what a line holds.
+TEST(Hooks, ActWhenTheyShould) {
+  std::ifstream file("tests/scenarios/hooks.txt");
+  int played = 0;
+  for (std::string line; std::getline(file, line); ++played) {
+    SCOPED_TRACE(line);
+    std::vector<std::string> fields;
+    for (const absl::string_view field : absl::StrSplit(line, '|')) {
+      fields.emplace_back(absl::StripAsciiWhitespace(field));
+    }
+    ASSERT_EQ(fields.size(), 4u);
+    int64_t every = 0;
+    int64_t steps = 0;
+    ASSERT_TRUE(absl::SimpleAtoi(fields[1], &every));
+    ASSERT_TRUE(absl::SimpleAtoi(fields[2], &steps));
+    const TempDir dir;
+    CountingModel model;
+    LogCapture log;
+    auto session = MonitoredTrainingSession(
+        model.graph, {.hooks = {HookOf(fields[0], every, model, dir.path())}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (int i = 0; i < steps && !(*session)->ShouldStop(); ++i) {
+      SLUICE_ASSERT_OK((*session)->Run({}, {}, {model.train}, nullptr));
+    }
+    SLUICE_ASSERT_OK((*session)->Close());
+    std::vector<std::string> said;
+    for (const std::string& text : log.lines()) {
+      if (IsOfHook(text)) said.push_back(text);
+    }
+    std::vector<std::string> starts =
+        absl::StrSplit(fields[3], ", ", absl::SkipEmpty());
+    ASSERT_EQ(said.size(), starts.size());
+    for (size_t i = 0; i < said.size(); ++i) {
+      EXPECT_THAT(said[i], StartsWith(starts[i]));
+    }
+  }
+  EXPECT_GT(played, 5);
+}
 
 TEST(Hooks, ALossThatIsNotANumberEndsIt) {
   for (const bool fail : {true, false}) {

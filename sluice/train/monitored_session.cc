@@ -191,7 +191,7 @@ absl::Status MonitoredSession::Recovering(
       return status;
     }
     // A thread may have met the cause, this step a consequence.
-    if (!IsLost(status) && IsPreemption(coordinator_->error())) {
+    if (!IsLost(status) && IsLost(coordinator_->error())) {
       status = coordinator_->error();
     }
     if (!options_.recover || !IsLost(status)) return status;
@@ -279,7 +279,7 @@ bool MonitoredSession::ShouldStop() {
   const absl::Status error = coordinator_->error();
   if (error.ok()) return coordinator_->ShouldStop();
   // Another error comes up again when the session is closed.
-  if (!options_.recover || !IsPreemption(error)) return true;
+  if (!options_.recover || !IsLost(error)) return true;
   SLUICE_LOG(INFO)
       << "An error was raised while considering whether the session is "
          "complete. This may be due to a preemption in a connected worker or "

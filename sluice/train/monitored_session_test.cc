@@ -267,6 +267,30 @@ TEST(MonitoredTraining, CallsHooksInTheirOrderHoweverItEnds) {
   }
 }
 
+TEST(MonitoredTraining, AThreadMayBeTheFirstToSeeAnEmptyPs) {
+  class Keeper : public SessionRunHook {
+   public:
+    absl::Status AfterCreateSession(std::shared_ptr<Session>,
+                                    Coordinator& coordinator) override {
+      coordinators.push_back(coordinator);
+      return absl::OkStatus();
+    }
+    std::vector<Coordinator> coordinators;  // Copies share their state.
+  };
+  const std::string empty = "Attempting to use uninitialized value w";
+  for (const std::string& text : {empty, std::string("not this")}) {
+    CountingModel model;
+    auto keeper = std::make_shared<Keeper>();
+    auto session = MonitoredTrainingSession(model.graph, {.hooks = {keeper}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    SLUICE_ASSERT_OK((*session)->Run({}, {}, {model.train}, nullptr));
+    keeper->coordinators[0].RequestStop(FailedPrecondition(text));
+    EXPECT_EQ((*session)->ShouldStop(), text != empty);
+    EXPECT_EQ(keeper->coordinators.size(), text == empty ? 2u : 1u);
+    EXPECT_EQ((*session)->Close().ok(), text == empty);
+  }
+}
+
 TEST(MonitoredTraining, FetchesAndFeedsOfHooksJoinTheStep) {
   CountingModel model;
   const Output x = model.scope.Named("x").Add(
