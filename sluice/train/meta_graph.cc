@@ -13,6 +13,7 @@
 #include "sluice/graph/functions.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/variable.pb.h"
+#include "sluice/train/saver.h"
 
 namespace sluice {
 namespace {
@@ -85,20 +86,34 @@ void AddOpList(const pb::GraphDef& graph, pb::OpList* list) {
   }
 }
 
+// A name of the meta graph below `scope`, which is empty or ends in '/'.
+std::string Below(const std::string& scope, const std::string& name) {
+  return name.empty() ? name : StrCat(scope, name);
+}
+
+// "" or with a '/' at its end.
+std::string ScopePrefix(const std::string& scope) {
+  return scope.empty() || scope.ends_with('/') ? scope : StrCat(scope, "/");
+}
+
 absl::StatusOr<Variable> VariableFromBytes(const std::string& bytes,
+                                           const std::string& scope,
                                            Graph* graph) {
   pb::VariableDef def;
   if (!def.ParseFromString(bytes)) {
     return InvalidArgument("a variable of the meta graph does not parse");
   }
   Variable::Nodes nodes;
-  SLUICE_ASSIGN_OR_RETURN(nodes.ref, graph->FindOutput(def.variable_name()));
-  SLUICE_ASSIGN_OR_RETURN(nodes.value, graph->FindOutput(def.snapshot_name()));
+  SLUICE_ASSIGN_OR_RETURN(nodes.ref,
+                          graph->FindOutput(Below(scope, def.variable_name())));
+  SLUICE_ASSIGN_OR_RETURN(nodes.value,
+                          graph->FindOutput(Below(scope, def.snapshot_name())));
   if (!def.initial_value_name().empty()) {
-    SLUICE_ASSIGN_OR_RETURN(nodes.initial_value,
-                            graph->FindOutput(def.initial_value_name()));
+    SLUICE_ASSIGN_OR_RETURN(
+        nodes.initial_value,
+        graph->FindOutput(Below(scope, def.initial_value_name())));
   }
-  nodes.initializer = graph->FindNode(def.initializer_name());
+  nodes.initializer = graph->FindNode(Below(scope, def.initializer_name()));
   nodes.trainable = def.trainable();
   return Variable(nodes);
 }
@@ -118,20 +133,22 @@ absl::StatusOr<CollectionItem> NodeItem(const std::string& name, Graph* graph) {
 }
 
 absl::Status ReadCollection(const std::string& key,
-                            const pb::CollectionDef& def, Graph* graph) {
+                            const pb::CollectionDef& def,
+                            const std::string& scope, Graph* graph) {
   Collections& collections = Collections::Of(*graph);
   const bool variables = std::ranges::count(kVariableKeys, key) > 0;
   for (const std::string& bytes : def.bytes_list().value()) {
     if (variables) {
       SLUICE_ASSIGN_OR_RETURN(Variable variable,
-                              VariableFromBytes(bytes, graph));
+                              VariableFromBytes(bytes, scope, graph));
       collections.Add(key, variable);
     } else {
       collections.Add(key, bytes);
     }
   }
   for (const std::string& name : def.node_list().value()) {
-    SLUICE_ASSIGN_OR_RETURN(CollectionItem item, NodeItem(name, graph));
+    SLUICE_ASSIGN_OR_RETURN(CollectionItem item,
+                            NodeItem(Below(scope, name), graph));
     collections.Add(key, std::move(item));
   }
   return absl::OkStatus();
@@ -154,13 +171,44 @@ pb::MetaGraphDef ExportMetaGraph(Graph& graph, const pb::SaverDef* saver) {
   return meta;
 }
 
-absl::Status ImportMetaGraph(const pb::MetaGraphDef& meta, Graph* graph) {
-  SLUICE_RETURN_IF_ERROR(ImportGraphDef(meta.graph_def(), {}, graph));
+absl::Status ImportMetaGraph(const pb::MetaGraphDef& meta, Graph* graph,
+                             const ImportMetaGraphOptions& options) {
+  ImportOptions import;
+  import.prefix = options.import_scope;
+  import.input_map = options.input_map;
+  if (options.clear_devices) {
+    pb::GraphDef anywhere = meta.graph_def();
+    for (pb::NodeDef& node : *anywhere.mutable_node()) node.clear_device();
+    SLUICE_RETURN_IF_ERROR(ImportGraphDef(anywhere, import, graph));
+  } else {
+    SLUICE_RETURN_IF_ERROR(ImportGraphDef(meta.graph_def(), import, graph));
+  }
+  const std::string scope = ScopePrefix(options.import_scope);
   for (const auto& [key, def] : meta.collection_def()) {
-    SLUICE_RETURN_IF_ERROR(
-        Annotate(ReadCollection(key, def, graph), StrCat("collection ", key)));
+    SLUICE_RETURN_IF_ERROR(Annotate(ReadCollection(key, def, scope, graph),
+                                    StrCat("collection ", key)));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Saver>> ImportMetaGraphFile(
+    const std::string& path, Graph* graph,
+    const ImportMetaGraphOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(const pb::MetaGraphDef meta, ReadMetaGraph(path));
+  SLUICE_RETURN_IF_ERROR(ImportMetaGraph(meta, graph, options));
+  if (meta.has_saver_def()) {
+    const std::string scope = ScopePrefix(options.import_scope);
+    pb::SaverDef def = meta.saver_def();
+    def.set_filename_tensor_name(Below(scope, def.filename_tensor_name()));
+    def.set_save_tensor_name(Below(scope, def.save_tensor_name()));
+    def.set_restore_op_name(Below(scope, def.restore_op_name()));
+    return Saver::FromDef(*graph, def);
+  }
+  if (GlobalVariables(*graph).empty()) return nullptr;
+  const Scope root(*graph);
+  auto saver = std::make_unique<Saver>(root);
+  if (!root.ok()) return root.status();
+  return saver;
 }
 
 absl::StatusOr<pb::MetaGraphDef> ReadMetaGraph(const std::string& path) {

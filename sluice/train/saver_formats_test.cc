@@ -11,6 +11,7 @@
 #include "sluice/server/testing/cluster_test.h"
 #include "sluice/train/init_from_checkpoint.h"
 #include "sluice/train/initialize.h"
+#include "sluice/train/meta_graph.h"
 #include "sluice/train/saver.h"
 
 namespace sluice {
@@ -156,6 +157,35 @@ TEST(SaverFormats, VariablesBeginWithValuesOfACheckpoint) {
   EXPECT_THAT(error("old/v", "v"),
               HasSubstr("Shape of variable v:0 ([3]) doesn't match with shape "
                         "of tensor old/v ([2])"));
+}
+
+TEST(SaverFormats, AMetaGraphIsImportedBelowAScope) {
+  const TempDir dir;
+  {
+    Small model;
+    Saver saver(model.scope);
+    SLUICE_ASSERT_OK(saver.Save(model.Open(), dir / "m").status());
+  }
+  Graph graph;
+  const Variable mine(Scope(graph).Named("v"), Tensor::Scalar<float>(5));
+  const auto saver =
+      ImportMetaGraphFile(dir / "m.meta", &graph, {.import_scope = "old"});
+  ASSERT_TRUE(saver.ok()) << saver.status();
+  ASSERT_NE(*saver, nullptr);
+  EXPECT_EQ((*saver)->def().restore_op_name(), "old/save/restore_all");
+  std::vector<std::string> names;
+  for (const Variable& v : GlobalVariables(graph)) names.push_back(v.name());
+  EXPECT_THAT(names, ElementsAre("v", "old/v"));
+  const auto session = *Session::Create({}, graph);
+  SLUICE_ASSERT_OK((*saver)->Restore(*session, dir / "m"));
+  std::vector<Tensor> values;
+  SLUICE_ASSERT_OK(
+      session->Run({}, {GlobalVariables(graph)[1].value()}, {}, &values));
+  EXPECT_TRUE(TensorsEqual(values[0], Tensor::Vector<float>({1, 2})));
+  Graph empty;
+  EXPECT_THAT(
+      ImportMetaGraphFile(dir / "none.meta", &empty).status(),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("does not exist.")));
 }
 
 using GatheredSaver = ClusterTest;
