@@ -32,11 +32,12 @@ class ScatterTable {
   }
   absl::Status Scatter(std::string_view op, Tensor indices, Tensor updates) {
     const DType dtype = updates.dtype();
-    Node* node =
-        session_.Add(StrCat(resource_ ? "Resource" : "", "Scatter", op),
-                     {table_->output(0), session_.Value(std::move(indices)),
-                      session_.Value(std::move(updates))},
-                     resource_ ? AttrMap{{"dtype", dtype}} : AttrMap{});
+    Node* node = session_.Add(
+        StrCat(resource_ ? "Resource" : "", "Scatter", op),
+        {table_->output(0), session_.Value(std::move(indices)),
+         session_.Value(std::move(updates))},
+        resource_ && !op.starts_with("Nd") ? AttrMap{{"dtype", dtype}}
+                                           : AttrMap{});
     return session_.Run(node);
   }
   Tensor Value() { return session_.Output0(read_); }
@@ -112,6 +113,65 @@ TEST_P(ScatterTest, RefusesUpdatesThatDoNotFit) {
                "Must have updates.shape = indices.shape + params.shape[1:] or "
                "updates.shape = [], got updates.shape [2,2], indices.shape "
                "[1], params.shape [3,2]"));
+}
+
+// Integers, so that sums are exact.
+TEST_P(ScatterTest, RepeatedIndicesTakeEffectInOrderInLongListsToo) {
+  constexpr int64_t kRows = 1000, kRow = 16, kUpdates = 20000;
+  ScatterTable table(GetParam(), Tensor(DType::kInt64, {kRows, kRow}));
+  Tensor indices(DType::kInt64, {kUpdates});
+  Tensor updates(DType::kInt64, {kUpdates, kRow});
+  std::vector<int64_t> sums(kRows, 0), last(kRows, 0);
+  for (int64_t i = 0; i < kUpdates; ++i) {
+    const int64_t row = i * 7919 % kRows / (1 + i % 3);
+    indices.mutable_data<int64_t>()[i] = row;
+    for (int64_t j = 0; j < kRow; ++j) {
+      updates.mutable_data<int64_t>()[i * kRow + j] = i + j;
+    }
+    sums[row] += i;
+    last[row] = i;
+  }
+  Tensor zeros(DType::kInt64, {kRows, kRow});
+  std::fill_n(zeros.mutable_data<int64_t>().data(), zeros.size(), 0);
+  Tensor all(DType::kInt64, {kRows});
+  for (int64_t i = 0; i < kRows; ++i) all.mutable_data<int64_t>()[i] = i;
+  SLUICE_ASSERT_OK(table.Scatter("Update", all, zeros));
+  SLUICE_ASSERT_OK(table.Scatter("Add", indices, updates));
+  const Tensor added = table.Value();
+  SLUICE_ASSERT_OK(table.Scatter("Update", indices, updates));
+  const Tensor replaced = table.Value();
+  for (int64_t row = 0; row < kRows; ++row) {
+    ASSERT_EQ(added.data<int64_t>()[row * kRow], sums[row]) << row;
+    ASSERT_EQ(replaced.data<int64_t>()[row * kRow], last[row]) << row;
+  }
+}
+
+TEST_P(ScatterTest, CombinesSlicesNamedByCoordinates) {
+  const auto result = [&](std::string_view op) {
+    ScatterTable table(GetParam());
+    SLUICE_EXPECT_OK(table.Scatter(op,
+                                   Tensor::Of<int32_t>({2, 2}, {0, 1, 2, 0}),
+                                   Tensor::Vector<float>({10, 20})));
+    return table.Value();
+  };
+  ExpectClose(result("NdUpdate"),
+              Tensor::Of<float>({3, 2}, {1, 10, 3, 4, 20, 6}));
+  ExpectClose(result("NdAdd"), Tensor::Of<float>({3, 2}, {1, 12, 3, 4, 25, 6}));
+  ExpectClose(result("NdSub"),
+              Tensor::Of<float>({3, 2}, {1, -8, 3, 4, -15, 6}));
+}
+
+TEST_P(ScatterTest, RefusesCoordinatesThatAreNotThere) {
+  ScatterTable table(GetParam());
+  EXPECT_THAT(table.Scatter("NdUpdate", Tensor::Of<int32_t>({1, 2}, {0, 2}),
+                            Tensor::Vector<float>({10})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("does not index into param shape [3,2]")));
+  EXPECT_THAT(table.Scatter("NdUpdate", Tensor::Of<int32_t>({1, 1}, {0}),
+                            Tensor::Vector<float>({10})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("Must have updates.shape = ")));
+  ExpectClose(table.Value(), Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
 }
 
 TEST_P(ScatterTest, UpdatesStrings) {

@@ -15,6 +15,7 @@
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
 #include "sluice/ops/state/elements.h"
+#include "sluice/ops/state/row_walk.h"
 #include "sluice/ops/state/variable_access.h"
 
 namespace sluice {
@@ -113,9 +114,15 @@ class UpdateKernel : public Kernel {
     const Tensor& grad = ctx.input(layout_.grad);
     const T* g = grad.template data<T>().data();
     const int64_t row = grad.size() / index.size();
-    for (int64_t i = 0; i < index.size(); ++i) {
-      rule.Apply(Moved(at, index[i] * row).data(), g + i * row, row);
-    }
+    const int64_t bytes = row * static_cast<int64_t>(sizeof(T));
+    ForEachRow(
+        index,
+        [&](int64_t to) {
+          for (T* table : at) PrefetchBytes(table + to * row, bytes);
+        },
+        [&](int64_t i, int64_t to) {
+          rule.Apply(Moved(at, to * row).data(), g + i * row, row);
+        });
     return absl::OkStatus();
   }
 
