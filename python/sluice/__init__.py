@@ -46,6 +46,9 @@ from sluice.ops.gradients import (  # noqa: F401
 from sluice.ops.variable_scope import (  # noqa: F401
     AUTO_REUSE, VariableScope, get_local_variable, get_variable,
     get_variable_scope, no_regularizer, variable_op_scope, variable_scope)
+from sluice.ops.linalg_ops import (  # noqa: F401
+    diag, diag_part, eye, matrix_diag, matrix_diag_part, matrix_set_diag,
+    matrix_transpose, qr)
 from sluice.framework.importer import import_graph_def  # noqa: F401
 from sluice.ops.data_flow_ops import (  # noqa: F401
     ConditionalAccumulator, ConditionalAccumulatorBase, FIFOQueue,
@@ -64,7 +67,9 @@ from sluice.ops.sparse_ops import (  # noqa: F401
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse,
     sparse_merge, sparse_reorder, sparse_tensor_to_dense, sparse_to_dense)
 from sluice.ops.state_ops import (  # noqa: F401
-    assign, assign_add, assign_sub, count_up_to, scatter_add, scatter_sub,
+    assign, assign_add, assign_sub, batch_scatter_update, count_up_to,
+    scatter_add, scatter_div, scatter_max, scatter_min, scatter_mul,
+    scatter_nd_add, scatter_nd_sub, scatter_nd_update, scatter_sub,
     scatter_update)
 from sluice.ops.tensor_array_ops import TensorArray  # noqa: F401
 from sluice.client.session import InteractiveSession, Session  # noqa: F401
@@ -100,7 +105,7 @@ _export(_clip_ops, """
     global_norm""")
 _export(_control_flow_ops, "Assert case cond group no_op tuple while_loop")
 _export(_partitioned_variables, """
-    fixed_size_partitioner min_max_variable_partitioner
+    create_partitioned_variables fixed_size_partitioner min_max_variable_partitioner
     variable_axis_size_partitioner""")
 _export(_functional_ops, "foldl foldr map_fn scan")
 _export(_random_ops, """
@@ -108,11 +113,13 @@ _export(_random_ops, """
     truncated_normal""")
 _export(_init_ops, """
     constant_initializer glorot_normal_initializer glorot_uniform_initializer
-    ones_initializer random_normal_initializer random_uniform_initializer
+    ones_initializer orthogonal_initializer random_normal_initializer
+    random_uniform_initializer
     truncated_normal_initializer uniform_unit_scaling_initializer
     variance_scaling_initializer zeros_initializer""")
 _export(_variables, """
-    Variable all_variables assert_variables_initialized
+    Variable VariableAggregation VariableSynchronization all_variables
+    assert_variables_initialized variable_creator_scope
     disable_resource_variables enable_resource_variables global_variables
     global_variables_initializer initialize_all_variables
     initialize_local_variables initialize_variables is_variable_initialized
@@ -125,6 +132,7 @@ _export(_protos, """
     SessionLog SummaryMetadata HistogramProto LogMessage TensorInfo""")
 
 from sluice.ops import nn_ops as nn  # noqa: E402,F401
+from sluice import initializers  # noqa: E402,F401
 from sluice import summary  # noqa: E402,F401
 from sluice import train  # noqa: E402,F401
 from sluice.platform import app  # noqa: E402,F401

@@ -26,7 +26,6 @@ _MOVED = {
     "python.ops.gradients_impl": "ops.gradients",
     "python.ops.nn": "ops.nn_ops",
     "python.ops.nn_impl": "ops.nn_ops",
-    "python.ops.resource_variable_ops": "ops.variables",
     "python.ops.resources": "training.resources",
     "python.platform.tf_logging": "platform.tf_logging",
     "python.summary.writer.writer": "summary.writer",

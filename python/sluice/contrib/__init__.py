@@ -2,7 +2,8 @@
 
 import importlib
 
-_PARTS = ("deprecated", "framework", "lookup", "opt", "slim", "training")
+_PARTS = ("deprecated", "framework", "layers", "lookup",
+          "opt", "slim", "training")
 
 
 def __getattr__(name):

@@ -2,6 +2,9 @@
 
 import math
 
+from sluice.contrib.wrapped_optimizers import (  # noqa: F401
+    DropStaleGradientOptimizer, MovingAverageOptimizer,
+    VariableClippingOptimizer)
 from sluice.framework import ops
 from sluice.framework.op_builder import apply_op
 from sluice.ops import array_ops

@@ -37,6 +37,7 @@ class Graph(object):
         self.building_function = False
         self._container = ""
         self._variable_store = None
+        self._variable_creators = []
 
     # ---- Nodes ----
 

@@ -72,6 +72,8 @@ def _is_resource(param):
 
 def embedding_lookup(params, ids, partition_strategy="mod", name=None,
                      validate_indices=True, max_norm=None):
+    if params is None:
+        raise ValueError("params must be specified")
     parts = _parts(params)
     with ops.name_scope(name, "embedding_lookup", parts + [ids]) as scope:
         # A resource variable is read row by row.
@@ -167,3 +169,93 @@ def _weighted(rows, index, segments, weights, combiner, name):
         total = math_ops.sqrt(math_ops.segment_sum(math_ops.pow(weights, 2),
                                                    segments))
     return math_ops.div(rows, total, name=name)
+
+
+def safe_embedding_lookup_sparse(embedding_weights, sparse_ids,
+                                 sparse_weights=None, combiner="mean",
+                                 default_id=None, name=None,
+                                 partition_strategy="div", max_norm=None):
+    """As embedding_lookup_sparse, for rows that may be empty or invalid.
+
+    Ids below 0 and weights of 0 and below are left out. A row without ids gets
+    `default_id`'s embedding, or zeros.
+    """
+    if embedding_weights is None:
+        raise ValueError("Missing embedding_weights %s." % embedding_weights)
+    parts = list(embedding_weights) if isinstance(
+        embedding_weights, (partitioned_variables.PartitionedVariable, list,
+                            tuple)) else [embedding_weights]
+    if not parts:
+        raise ValueError("Missing embedding_weights %s." % parts)
+    dtype = None if sparse_weights is None else sparse_weights.dtype
+    parts = [p if _is_resource(p) and dtype in (None, p.dtype) else
+             ops.convert_to_tensor(p, dtype=dtype) for p in parts]
+    with ops.name_scope(name, "embedding_lookup", parts + [sparse_ids]) \
+            as scope:
+        shape = sparse_ids.dense_shape
+        ids = _as_matrix(sparse_ids)
+        weights = sparse_weights
+        if weights is not None:
+            weights = sparse_tensor.SparseTensor(
+                ids.indices, sparse_weights.values, ids.dense_shape)
+        ids, weights = _retain(ids, weights,
+                               math_ops.greater_equal(ids.values, 0))
+        if weights is not None and combiner != "sum":
+            ids, weights = _retain(ids, weights,
+                                   math_ops.greater(weights.values, 0))
+        ids, is_empty = _fill_empty_rows(ids, default_id or 0)
+        if weights is not None:
+            weights, _ = _fill_empty_rows(weights, 1.0)
+        result = embedding_lookup_sparse(
+            parts, ids, weights, combiner=combiner,
+            partition_strategy=partition_strategy,
+            name=None if default_id is None else scope, max_norm=max_norm)
+        if default_id is None:
+            empty = array_ops.tile(
+                array_ops.reshape(is_empty, [-1, 1]),
+                array_ops.stack([1, array_ops.shape(result)[1]]))
+            result = array_ops.where(empty, array_ops.zeros_like(result),
+                                     result, name=scope)
+        found = array_ops.reshape(result, array_ops.concat(
+            [math_ops.cast(shape[:-1], dtypes.int32),
+             array_ops.shape(result)[1:]], 0))
+        rank = shape.shape[0].value
+        if rank is not None:
+            found.set_shape(tensor_shape.unknown_shape(rank - 1).concatenate(
+                result.shape[1:]))
+        return found
+
+
+def _as_matrix(sparse):
+    """All dimensions but the last as one."""
+    if sparse.dense_shape.shape[0].value == 2:
+        return sparse
+    outer = sparse.dense_shape[:-1]
+    steps = apply_op("Cumprod", None, x=outer, axis=0, exclusive=True,
+                     reverse=True)
+    rows = math_ops.reduce_sum(sparse.indices[:, :-1] * steps, 1)
+    return sparse_tensor.SparseTensor(
+        array_ops.stack([rows, sparse.indices[:, -1]], 1), sparse.values,
+        array_ops.stack([math_ops.reduce_prod(outer),
+                         sparse.dense_shape[-1]]))
+
+
+def _retain(ids, weights, mask):
+    kept = array_ops.reshape(array_ops.where(mask), [-1])
+    indices = array_ops.gather(ids.indices, kept)
+
+    def of(sparse):
+        return sparse_tensor.SparseTensor(
+            indices, array_ops.gather(sparse.values, kept),
+            array_ops.identity(sparse.dense_shape))
+    return of(ids), None if weights is None else of(weights)
+
+
+def _fill_empty_rows(sparse, default):
+    indices, values, is_empty, _ = apply_op(
+        "SparseFillEmptyRows", None, indices=sparse.indices,
+        values=sparse.values, dense_shape=sparse.dense_shape,
+        default_value=ops.convert_to_tensor(default,
+                                            dtype=sparse.values.dtype))
+    return sparse_tensor.SparseTensor(indices, values,
+                                      sparse.dense_shape), is_empty

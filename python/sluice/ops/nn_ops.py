@@ -29,6 +29,7 @@ tanh = math_ops.tanh
 l2_loss = math_ops.l2_loss
 embedding_lookup = embedding_ops.embedding_lookup
 embedding_lookup_sparse = embedding_ops.embedding_lookup_sparse
+safe_embedding_lookup_sparse = embedding_ops.safe_embedding_lookup_sparse
 
 
 def leaky_relu(features, alpha=0.2, name=None):

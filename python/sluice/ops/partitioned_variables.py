@@ -72,6 +72,40 @@ class PartitionedVariable(object):
         return assigned if read_value else [a.op for a in assigned]
 
 
+class PartitionInfo(object):
+    """Where the part that an initializer fills lies in the whole."""
+
+    def __init__(self, full_shape, var_offset):
+        self.full_shape = full_shape
+        self.var_offset = var_offset
+
+    def single_offset(self, shape):
+        return self.var_offset[self.single_slice_dim(shape) or 0]
+
+    def single_slice_dim(self, shape):
+        cut = [i for i, (a, b) in enumerate(zip(shape, self.full_shape))
+               if a != b]
+        return cut[0] if cut else None
+
+
+def slices(shape, partitions):
+    """(offset, shape) of each part."""
+    cut = [i for i, p in enumerate(partitions) if p > 1]
+    if len(cut) > 1:
+        raise ValueError(
+            "Can only slice a variable along one dimension: shape: %s, "
+            "partitioning: %s" % (tensor_shape.TensorShape(shape),
+                                  partitions))
+    axis = cut[0] if cut else 0
+    count = partitions[axis] if partitions else 1
+    offset = [0] * len(shape)
+    for i in range(count):
+        part = list(shape)
+        part[axis] = shape[axis] // count + (i < shape[axis] % count)
+        yield list(offset), part
+        offset[axis] += part[axis]
+
+
 def _to_tensor(value, dtype=None, name=None, as_ref=False):
     if dtype is not None and not dtype.is_compatible_with(value.dtype):
         raise ValueError(
@@ -139,3 +173,24 @@ def _known(shape):
     if not shape.is_fully_defined():
         raise ValueError("shape is not fully defined: %s" % shape)
     return shape
+
+
+def create_partitioned_variables(shape, slicing, initializer,
+                                 dtype=dtypes.float32, trainable=True,
+                                 collections=None, name=None, reuse=None):
+    """The parts of a variable cut into slicing[i] along dimension i."""
+    from sluice.ops import variable_scope
+    if len(shape) != len(slicing):
+        raise ValueError("The 'shape' and 'slicing' of a partitioned Variable "
+                         "must have the length: shape: %s, slicing: %s" %
+                         (shape, slicing))
+    if len(shape) < 1:
+        raise ValueError("A partitioned Variable must have rank at least 1: "
+                         "shape: %s" % (shape,))
+    with variable_scope.variable_scope(name, "PartitionedVariable",
+                                       reuse=reuse) as scope, \
+            ops.name_scope(None):
+        return list(variable_scope._get_partitioned(
+            scope.name, tensor_shape.as_shape(shape), initializer,
+            lambda **unused: slicing, dtype=dtype, trainable=trainable,
+            collections=collections, reuse=scope.reuse))

@@ -2,7 +2,10 @@
 
 import contextlib
 import copy
+import enum
 import inspect
+import os
+import traceback
 
 from sluice.framework import dtypes
 from sluice.framework import ops
@@ -11,16 +14,18 @@ from sluice.ops import array_ops
 from sluice.ops import init_ops
 from sluice.ops import partitioned_variables
 from sluice.ops import variables
+from sluice.ops.variable_kinds import (
+    VariableAggregation, VariableSynchronization)
 
 GraphKeys = ops.GraphKeys
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-class _ReuseMode(object):
-    def __repr__(self):
-        return "AUTO_REUSE"
+class _ReuseMode(enum.Enum):
+    AUTO_REUSE = 1
 
 
-AUTO_REUSE = _ReuseMode()
+AUTO_REUSE = _ReuseMode.AUTO_REUSE
 
 
 class _Store(object):
@@ -94,6 +99,9 @@ class VariableScope(object):
     def set_custom_getter(self, custom_getter):
         self._custom_getter = custom_getter
 
+    def local_variables(self):
+        return self.get_collection(GraphKeys.LOCAL_VARIABLES)
+
     def get_collection(self, name):
         scope = self._name + "/" if self._name else ""
         return ops.get_collection(name, scope)
@@ -104,12 +112,13 @@ class VariableScope(object):
     def global_variables(self):
         return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
 
-    def get_variable(self, store, name, shape=None, dtype=None,
+    def get_variable(self, var_store, name, shape=None, dtype=None,
                      initializer=None, regularizer=None, reuse=None,
                      trainable=None, collections=None, caching_device=None,
                      partitioner=None, validate_shape=True,
                      use_resource=None, custom_getter=None, constraint=None,
-                     synchronization=None, aggregation=None):
+                     synchronization=VariableSynchronization.AUTO,
+                     aggregation=VariableAggregation.NONE):
         if regularizer is None:
             regularizer = self._regularizer
         if caching_device is None:
@@ -126,11 +135,23 @@ class VariableScope(object):
             use_resource = self._use_resource
         if reuse is None:
             reuse = self._reuse
+        given_dtype = dtype
         if dtype is None:
             dtype = self._dtype
+        trainable = variables.validate_trainable(synchronization, trainable)
         full_name = self.name + "/" + name if self.name else name
+        if custom_getter is not None and not callable(custom_getter):
+            raise ValueError("Passed a custom_getter which is not callable: "
+                             "%s" % custom_getter)
         # Name scopes do not show in names of variables.
         with ops.name_scope(None):
+            if given_dtype is not None and initializer is not None and \
+                    not callable(initializer):
+                found = ops.convert_to_tensor(initializer).dtype.base_dtype
+                if found != dtypes.as_dtype(given_dtype).base_dtype:
+                    raise ValueError(
+                        "Initializer type '%s' and explicit dtype '%s' don't "
+                        "match." % (found, dtypes.as_dtype(given_dtype)))
             getter = _get_variable
             if custom_getter is not None:
                 def getter(*args, **kwargs):
@@ -141,7 +162,8 @@ class VariableScope(object):
                 reuse=reuse, trainable=trainable, collections=collections,
                 caching_device=caching_device, partitioner=partitioner,
                 validate_shape=validate_shape, use_resource=use_resource,
-                constraint=constraint)
+                constraint=constraint, synchronization=synchronization,
+                aggregation=aggregation)
 
 
 def _default_initializer(name, dtype):
@@ -157,54 +179,26 @@ def _get_variable(name, shape=None, dtype=dtypes.float32, initializer=None,
                   regularizer=None, reuse=None, trainable=None,
                   collections=None, caching_device=None, partitioner=None,
                   validate_shape=True, use_resource=None, constraint=None,
-                  **unused):
+                  synchronization=VariableSynchronization.AUTO,
+                  aggregation=VariableAggregation.NONE):
     arguments = dict(
         dtype=dtype, regularizer=regularizer, reuse=reuse,
         trainable=trainable, collections=collections,
         caching_device=caching_device, validate_shape=validate_shape,
-        use_resource=use_resource, constraint=constraint)
+        use_resource=use_resource, constraint=constraint,
+        synchronization=synchronization, aggregation=aggregation)
+    scalar = isinstance(shape, (list, tuple)) and not shape
+    if partitioner is not None and not callable(partitioner) and not scalar:
+        raise ValueError("Partitioner must be callable, but received: %s" %
+                         partitioner)
     if partitioner is None and reuse and \
             name in _Store.of(ops.get_default_graph()).partitioned:
         def partitioner(**unused):
             return None  # The variable is there already.
-    if partitioner is not None:
+    if partitioner is not None and not scalar:
         return _get_partitioned(name, tensor_shape.as_shape(shape),
                                 initializer, partitioner, **arguments)
     return _get_single(name, shape, initializer, **arguments)
-
-
-class _PartitionInfo(object):
-    """Where the part that an initializer fills lies in the whole."""
-
-    def __init__(self, full_shape, var_offset):
-        self.full_shape = full_shape
-        self.var_offset = var_offset
-
-    def single_offset(self, shape):
-        return self.var_offset[self.single_slice_dim(shape) or 0]
-
-    def single_slice_dim(self, shape):
-        cut = [i for i, (a, b) in enumerate(zip(shape, self.full_shape))
-               if a != b]
-        return cut[0] if cut else None
-
-
-def _slices(shape, partitions):
-    """(offset, shape) of each part."""
-    cut = [i for i, p in enumerate(partitions) if p > 1]
-    if len(cut) > 1:
-        raise ValueError(
-            "Can only slice a variable along one dimension: shape: %s, "
-            "partitioning: %s" % (tensor_shape.TensorShape(shape),
-                                  partitions))
-    axis = cut[0] if cut else 0
-    count = partitions[axis] if partitions else 1
-    offset = [0] * len(shape)
-    for i in range(count):
-        part = list(shape)
-        part[axis] = shape[axis] // count + (i < shape[axis] % count)
-        yield list(offset), part
-        offset[axis] += part[axis]
 
 
 def _get_partitioned(name, shape, initializer, partitioner, dtype=None,
@@ -246,7 +240,7 @@ def _get_partitioned(name, shape, initializer, partitioner, dtype=None,
         raise ValueError("Partitioner returned zero partitions for some axes: "
                          "%s" % partitions)
     parts = []
-    for i, (offset, part_shape) in enumerate(_slices(shape.as_list(),
+    for i, (offset, part_shape) in enumerate(partitioned_variables.slices(shape.as_list(),
                                                      partitions)):
         part_name = "%s/part_%d" % (name, i)
         init, init_shape = initializer, part_shape
@@ -257,7 +251,7 @@ def _get_partitioned(name, shape, initializer, partitioner, dtype=None,
         with ops.name_scope(None):
             part = _get_single(
                 part_name, init_shape, init, dtype=dtype, reuse=reuse,
-                partition_info=_PartitionInfo(shape.as_list(), offset),
+                partition_info=partitioned_variables.PartitionInfo(shape.as_list(), offset),
                 **arguments)
         part._set_save_slice_info(variables.SaveSliceInfo(
             name, shape.as_list(), offset, part_shape))
@@ -293,15 +287,20 @@ def _call_initializer(initializer, shape, dtype, partition_info):
 def _get_single(name, shape=None, initializer=None, dtype=dtypes.float32,
                 regularizer=None, reuse=None, trainable=None,
                 collections=None, caching_device=None, validate_shape=True,
-                use_resource=None, constraint=None, partition_info=None):
+                use_resource=None, constraint=None, partition_info=None,
+                synchronization=VariableSynchronization.AUTO,
+                aggregation=VariableAggregation.NONE):
     store = _Store.of(ops.get_default_graph())
     dtype = dtypes.as_dtype(dtype)
     shape = tensor_shape.as_shape(shape)
     if name in store.vars:
         if reuse is False or reuse is None:
+            where = [f for f in traceback.format_list(
+                store.vars[name].op.traceback) if _HERE not in f]
             raise ValueError(
                 "Variable %s already exists, disallowed. Did you mean to set "
-                "reuse=True or reuse=tf.AUTO_REUSE in VarScope?" % name)
+                "reuse=True or reuse=tf.AUTO_REUSE in VarScope? Originally "
+                "defined at:\n\n%s" % (name, "".join(where[-3:])))
         found = store.vars[name]
         if not shape.is_compatible_with(found.shape):
             raise ValueError("Trying to share variable %s, but specified "
@@ -336,7 +335,8 @@ def _get_single(name, shape=None, initializer=None, dtype=dtypes.float32,
         initial_value=init_val, name=name, trainable=trainable,
         collections=collections, caching_device=caching_device,
         dtype=variable_dtype, validate_shape=validate_shape,
-        constraint=constraint, use_resource=use_resource)
+        constraint=constraint, use_resource=use_resource,
+        synchronization=synchronization, aggregation=aggregation)
     store.vars[name] = made
     if regularizer:
         with ops.colocate_with(made.op):
@@ -355,22 +355,33 @@ def get_variable(name, shape=None, dtype=None, initializer=None,
                  regularizer=None, trainable=None, collections=None,
                  caching_device=None, partitioner=None, validate_shape=True,
                  use_resource=None, custom_getter=None, constraint=None,
-                 synchronization=None, aggregation=None):
+                 synchronization=VariableSynchronization.AUTO,
+                 aggregation=VariableAggregation.NONE):
     return get_variable_scope().get_variable(
         None, name, shape=shape, dtype=dtype, initializer=initializer,
         regularizer=regularizer, trainable=trainable,
         collections=collections, caching_device=caching_device,
         partitioner=partitioner, validate_shape=validate_shape,
         use_resource=use_resource, custom_getter=custom_getter,
-        constraint=constraint)
+        constraint=constraint, synchronization=synchronization,
+        aggregation=aggregation)
 
 
 def get_local_variable(name, shape=None, dtype=None, initializer=None,
-                       collections=None, **kwargs):
-    collections = list(collections or []) + [GraphKeys.LOCAL_VARIABLES]
-    kwargs["trainable"] = False
-    return get_variable(name, shape, dtype, initializer,
-                        collections=collections, **kwargs)
+                       regularizer=None, trainable=False, collections=None,
+                       caching_device=None, partitioner=None,
+                       validate_shape=True, use_resource=None,
+                       custom_getter=None, constraint=None,
+                       synchronization=VariableSynchronization.AUTO,
+                       aggregation=VariableAggregation.NONE):
+    """A variable that is not saved and not trained."""
+    return get_variable(
+        name, shape, dtype, initializer, regularizer, trainable=False,
+        collections=list(collections or []) + [GraphKeys.LOCAL_VARIABLES],
+        caching_device=caching_device, partitioner=partitioner,
+        validate_shape=validate_shape, use_resource=use_resource,
+        custom_getter=custom_getter, constraint=constraint,
+        synchronization=synchronization, aggregation=aggregation)
 
 
 @contextlib.contextmanager
@@ -471,9 +482,14 @@ def _compose(outer, inner):
     return getter
 
 
-def variable_op_scope(values, name_or_scope, default_name=None, **kwargs):
-    return variable_scope(name_or_scope, default_name=default_name,
-                          values=values, **kwargs)
+def variable_op_scope(values, name_or_scope, default_name=None,
+                      initializer=None, regularizer=None, caching_device=None,
+                      partitioner=None, custom_getter=None, reuse=None,
+                      dtype=None, use_resource=None, constraint=None):
+    return variable_scope(
+        name_or_scope, default_name, values, initializer, regularizer,
+        caching_device, partitioner, custom_getter, reuse, dtype,
+        use_resource, constraint)
 
 
 def no_regularizer(_):

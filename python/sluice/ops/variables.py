@@ -1,5 +1,9 @@
 """Variables that live in the graph (ref) or behind a handle (resource)."""
 
+import contextlib
+import functools
+import inspect
+
 from sluice.framework import dtypes
 from sluice.framework import ops
 from sluice.framework import protos
@@ -7,7 +11,11 @@ from sluice.framework import tensor_shape
 from sluice.framework.op_builder import apply_op, build
 from sluice.ops import array_ops
 from sluice.ops import control_flow_ops
-from sluice.ops import math_ops
+from sluice.ops import initial_values
+from sluice.ops import state_ops
+from sluice.ops import variable_methods
+from sluice.ops.variable_kinds import (  # noqa: F401
+    VariableAggregation, VariableSynchronization)
 
 GraphKeys = ops.GraphKeys
 
@@ -16,7 +24,32 @@ def _in_control_flow(graph):
     return graph._core.in_control_flow()
 
 
-class Variable(object):
+def validate_trainable(synchronization, trainable):
+    """Whether a variable is trained, if `trainable` is what was asked for."""
+    if trainable is not None:
+        return trainable
+    return synchronization != VariableSynchronization.ON_READ
+
+
+class _VariableType(type):
+    """Lets the creators of variable_creator_scope make variables."""
+
+    def __call__(cls, *args, **kwargs):
+        creators = [] if cls is not Variable else \
+            ops.get_default_graph()._variable_creators
+        if not creators:
+            return super().__call__(*args, **kwargs)
+        bound = inspect.signature(cls.__init__).bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        del arguments["self"]
+        create = super().__call__
+        for creator in creators:
+            create = functools.partial(creator, create)
+        return create(**arguments)
+
+
+class Variable(object, metaclass=_VariableType):
     """A tensor that steps share. `Variable(...)` makes a ref variable."""
 
     _is_resource = False
@@ -31,8 +64,11 @@ class Variable(object):
                  validate_shape=True, caching_device=None, name=None,
                  variable_def=None, dtype=None, expected_shape=None,
                  import_scope=None, constraint=None, use_resource=None,
-                 synchronization=None, aggregation=None, shape=None):
+                 synchronization=VariableSynchronization.AUTO,
+                 aggregation=VariableAggregation.NONE, shape=None):
         self._save_slice_info = None
+        self._synchronization = synchronization
+        self._aggregation = aggregation
         if variable_def is not None:
             if initial_value is not None:
                 raise ValueError("variable_def and initial_value are mutually "
@@ -48,7 +84,9 @@ class Variable(object):
                 "collections argument to Variable constructor must be a list, "
                 "tuple, or set. Got %s of type %s" %
                 (collections, type(collections)))
-        trainable = True if trainable is None else trainable
+        if constraint is not None and not callable(constraint):
+            raise ValueError("The `constraint` argument must be a callable.")
+        trainable = validate_trainable(synchronization, trainable)
         self._trainable = trainable
         self._constraint = constraint
         self._caching_device = caching_device
@@ -94,7 +132,7 @@ class Variable(object):
                                  "%s" % self._initial_value)
             self._initializer_op = build(
                 "Assign", "Assign", ref=self._variable,
-                value=_safe_initial_value(scope, self._initial_value),
+                value=initial_values.safe_initial_value(scope, self._initial_value),
                 validate_shape=validate_shape).outputs[0].op
             if caching_device is not None:
                 with ops.device(caching_device):
@@ -170,6 +208,14 @@ class Variable(object):
         return self._constraint
 
     @property
+    def synchronization(self):
+        return self._synchronization
+
+    @property
+    def aggregation(self):
+        return self._aggregation
+
+    @property
     def initializer(self):
         return self._initializer_op
 
@@ -235,20 +281,24 @@ class Variable(object):
                           use_locking=use_locking)
         return assign if read_value else assign.op
 
-    def scatter_sub(self, sparse_delta, use_locking=False, name=None):
-        return apply_op("ScatterSub", name, ref=self._variable,
-                        indices=sparse_delta.indices,
-                        updates=sparse_delta.values, use_locking=use_locking)
+    def _scatter(self, op_type, indices, updates, name, use_locking=False):
+        """Adds a scatter op of rows, or of slices named by coordinates."""
+        return apply_op(op_type, name, ref=self._variable, indices=indices,
+                        updates=updates, use_locking=use_locking)
 
-    def scatter_add(self, sparse_delta, use_locking=False, name=None):
-        return apply_op("ScatterAdd", name, ref=self._variable,
-                        indices=sparse_delta.indices,
-                        updates=sparse_delta.values, use_locking=use_locking)
+    def batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
+        return state_ops.batch_scatter_update(
+            self, sparse_delta.indices, sparse_delta.values,
+            use_locking=use_locking, name=name)
 
-    def scatter_update(self, sparse_delta, use_locking=False, name=None):
-        return apply_op("ScatterUpdate", name, ref=self._variable,
-                        indices=sparse_delta.indices,
-                        updates=sparse_delta.values, use_locking=use_locking)
+    def sparse_read(self, indices, name=None):
+        return array_ops.gather(self._AsTensor(), indices, name=name)
+
+    def gather_nd(self, indices, name=None):
+        return array_ops.gather_nd(self._AsTensor(), indices, name=name)
+
+    def experimental_ref(self):
+        return variable_methods.Reference(self)
 
     def _assign_slice(self, value, name, **arguments):
         return apply_op("StridedSliceAssign", name, ref=self._variable,
@@ -304,185 +354,6 @@ class Variable(object):
         return self is other
 
 
-class ResourceVariable(Variable):
-    """A variable behind a handle; every use reads it anew."""
-
-    _is_resource = True
-
-    def _build(self, initial_value, validate_shape, caching_device, name,
-               dtype):
-        graph = ops.get_default_graph()
-        if dtype is not None:
-            dtype = dtypes.as_dtype(dtype)
-        init_from_fn = callable(initial_value)
-        with ops.name_scope(name, "Variable",
-                            [] if init_from_fn else [initial_value]) as scope:
-            handle_name = scope[:-1]
-            with graph._attr_scope({"_class": ["loc:@" + handle_name]}):
-                with ops.name_scope("Initializer"), ops.device(None):
-                    value = initial_value() if init_from_fn else \
-                        initial_value
-                    self._initial_value = ops.convert_to_tensor(
-                        value, name="initial_value", dtype=dtype)
-                self._dtype = self._initial_value.dtype.base_dtype
-                shape = self._initial_value.shape if validate_shape else \
-                    tensor_shape.unknown_shape()
-                self._handle = apply_op("VarHandleOp", scope, shape=shape,
-                                        dtype=self._dtype,
-                                        shared_name=handle_name)
-            self._shape = shape
-            self._variable = self._handle
-            with ops.name_scope("IsInitialized"):
-                self._is_initialized_op = apply_op(
-                    "VarIsInitializedOp", None, resource=self._handle)
-            with ops.name_scope("Assign") as n, ops.colocate_with(
-                    None, ignore_existing=True), ops.device(
-                        self._handle.device):
-                self._initializer_op = build(
-                    "AssignVariableOp", n, resource=self._handle,
-                    value=_safe_initial_value(scope, self._initial_value))
-            with ops.name_scope("Read"), ops.device(self._handle.device):
-                self._graph_element = self._read()
-            self._snapshot = self._graph_element
-
-    def _init_from_proto(self, variable_def, import_scope):
-        super()._init_from_proto(variable_def, import_scope)
-        self._handle = self._variable
-        g = self._handle.graph
-        dtype, shape = g._core.handle_shape(self._handle.op._id, 0)
-        self._dtype = dtypes.as_dtype(dtype)
-        self._shape = tensor_shape.TensorShape._of(shape)
-        self._graph_element = self._snapshot
-        self._is_initialized_op = None
-
-    def _read(self):
-        return apply_op("ReadVariableOp", None, resource=self._handle,
-                        dtype=self._dtype)
-
-    @property
-    def handle(self):
-        return self._handle
-
-    @property
-    def dtype(self):
-        return self._dtype
-
-    @property
-    def shape(self):
-        return self._shape
-
-    def _as_graph_element(self):
-        return self._graph_element
-
-    def _AsTensor(self):
-        return self.value()
-
-    def _gradient_source(self):
-        return self._handle
-
-    def value(self):
-        with ops.colocate_with(None, ignore_existing=True):
-            with ops.device(self._handle.device):
-                return self._read()
-
-    def read_value(self):
-        with ops.name_scope("Read"):
-            with ops.device(self._handle.device):
-                value = self._read()
-        return array_ops.identity(value)
-
-    def sparse_read(self, indices, name=None):
-        with ops.name_scope("Gather" if name is None else name) as scope:
-            value = apply_op("ResourceGather", scope, resource=self._handle,
-                             indices=indices, dtype=self._dtype)
-        return array_ops.identity(value)
-
-    def is_initialized(self, name=None):
-        return apply_op("VarIsInitializedOp", name, resource=self._handle)
-
-    def eval(self, session=None):
-        return self._graph_element.eval(session=session)
-
-    def _updated(self, op, read_value):
-        return _UpdatedVariable(self, op) if read_value else op
-
-    def assign(self, value, use_locking=None, name=None, read_value=True):
-        value = ops.convert_to_tensor(value, dtype=self._dtype)
-        return self._updated(build("AssignVariableOp", name,
-                                   resource=self._handle, value=value),
-                             read_value)
-
-    def assign_add(self, delta, use_locking=None, name=None,
-                   read_value=True):
-        return self._updated(build(
-            "AssignAddVariableOp", name, resource=self._handle,
-            value=ops.convert_to_tensor(delta, dtype=self._dtype)),
-            read_value)
-
-    def assign_sub(self, delta, use_locking=None, name=None,
-                   read_value=True):
-        return self._updated(build(
-            "AssignSubVariableOp", name, resource=self._handle,
-            value=ops.convert_to_tensor(delta, dtype=self._dtype)),
-            read_value)
-
-    def _scatter(self, op_type, indices, updates, name):
-        return self._updated(build(
-            op_type, name, resource=self._handle, indices=indices,
-            updates=ops.convert_to_tensor(updates, self._dtype)), True)
-
-    def scatter_sub(self, sparse_delta, use_locking=False, name=None):
-        return self._scatter("ResourceScatterSub", sparse_delta.indices,
-                             sparse_delta.values, name)
-
-    def scatter_add(self, sparse_delta, use_locking=False, name=None):
-        return self._scatter("ResourceScatterAdd", sparse_delta.indices,
-                             sparse_delta.values, name)
-
-    def scatter_update(self, sparse_delta, use_locking=False, name=None):
-        return self._scatter("ResourceScatterUpdate", sparse_delta.indices,
-                             sparse_delta.values, name)
-
-    def _assign_slice(self, value, name, **arguments):
-        return self._updated(build(
-            "ResourceStridedSliceAssign", name, ref=self._handle,
-            value=ops.convert_to_tensor(value, dtype=self._dtype),
-            **arguments), True)
-
-    def to_proto(self, export_scope=None):
-        var = super().to_proto(export_scope)
-        if var is not None:
-            var.variable_name = ops.strip_name_scope(self._handle.name,
-                                                     export_scope)
-            var.is_resource = True
-        return var
-
-
-class _UpdatedVariable(ResourceVariable):
-    """What an update returns: the variable, read after the update only.
-
-    Waiting for it (`op`) is waiting for the update; it reads nothing.
-    """
-
-    def __init__(self, variable, update):
-        self.__dict__.update(variable.__dict__)
-        self._update = update
-        with ops.control_dependencies([update]):
-            self._graph_element = self._snapshot = ResourceVariable._read(self)
-
-    @property
-    def op(self):
-        return self._update
-
-    def _read(self):
-        with ops.control_dependencies([self._update]):
-            return super()._read()
-
-    def sparse_read(self, indices, name=None):
-        with ops.control_dependencies([self._update]):
-            return super().sparse_read(indices, name)
-
-
 class SaveSliceInfo(object):
     """Where a part of a partitioned variable lies in the whole."""
 
@@ -514,8 +385,21 @@ class SaveSliceInfo(object):
             var_offset=self.var_offset, var_shape=self.var_shape)
 
 
+variable_methods.add_scatters(Variable)
 Variable.SaveSliceInfo = SaveSliceInfo
 RefVariable = Variable
+
+
+@contextlib.contextmanager
+def variable_creator_scope(variable_creator):
+    """`variable_creator(next_creator, **arguments)` makes the variables."""
+    graph = ops.get_default_graph()
+    before = graph._variable_creators
+    graph._variable_creators = before + [variable_creator]
+    try:
+        yield
+    finally:
+        graph._variable_creators = before
 
 
 def enable_resource_variables():
@@ -546,56 +430,6 @@ def _wants_resource(arguments):
         from sluice.ops import variable_scope
         use_resource = variable_scope.get_variable_scope().use_resource
     return _resource_by_default if use_resource is None else use_resource
-
-
-def _has_cycle(op, state):
-    """Whether following inputs from `op` comes back to where it was."""
-    seen = state.get(op)
-    if seen is not None:
-        return seen == "open"
-    state[op] = "open"
-    if any(_has_cycle(o, state) for o in
-           [i.op for i in op.inputs] + list(op.control_inputs)):
-        return True
-    state[op] = "done"
-    return False
-
-
-def _variable_of(op):
-    for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES):
-        for variable in op.graph.get_collection(key):
-            if variable.name in (op.name, op.name + ":0"):
-                return variable
-    return None
-
-
-def _safe_initial_value(name, initial_value):
-    """`initial_value`, made of initial values of the variables it reads."""
-    if _has_cycle(initial_value.op, {}):
-        return initial_value
-    safe = {}
-
-    def of_tensor(tensor):
-        if tensor.op not in safe:
-            safe[tensor.op] = of_op(tensor.op)
-        return safe[tensor.op].outputs[tensor.value_index]
-
-    def of_op(op):
-        if op.type in ("IsVariableInitialized", "VarIsInitializedOp",
-                       "ReadVariableOp", "If"):
-            return op
-        if op.type in ("Variable", "VariableV2", "VarHandleOp"):
-            variable = _variable_of(op)
-            return op if variable is None else variable.initialized_value().op
-        inputs = [of_tensor(t) for t in op.inputs]
-        if all(new is old for new, old in zip(inputs, op.inputs)):
-            return op
-        return op.graph.create_op(
-            "Switch" if op.type == "RefSwitch" else op.type, inputs,
-            name=(op.name + "_" + name).replace(":", "_"),
-            attrs=dict(op.node_def.attr))
-
-    return of_tensor(initial_value)
 
 
 def _convert(value, dtype=None, name=None, as_ref=False):
@@ -630,82 +464,11 @@ def _overload_operators():
 _overload_operators()
 
 
-def _collected(key):
-    def function(scope=None):
-        return ops.get_collection(key, scope)
-    return function
-
-
-global_variables = _collected(GraphKeys.GLOBAL_VARIABLES)
-local_variables = _collected(GraphKeys.LOCAL_VARIABLES)
-model_variables = _collected(GraphKeys.MODEL_VARIABLES)
-trainable_variables = _collected(GraphKeys.TRAINABLE_VARIABLES)
-moving_average_variables = _collected(GraphKeys.MOVING_AVERAGE_VARIABLES)
-all_variables = global_variables
-
-
-def variables_initializer(var_list, name="init"):
-    if var_list:
-        return control_flow_ops.group(*[v.initializer for v in var_list],
-                                      name=name)
-    return control_flow_ops.group(name=name)
-
-
-def global_variables_initializer():
-    return variables_initializer(global_variables())
-
-
-def local_variables_initializer():
-    variables = local_variables()
-    return variables_initializer(variables, name="init") if variables else \
-        control_flow_ops.no_op(name="init")
-
-
-def is_variable_initialized(variable):
-    if isinstance(variable, ResourceVariable):
-        return variable.is_initialized()
-    return apply_op("IsVariableInitialized", None, ref=variable._variable)
-
-
-def report_uninitialized_variables(var_list=None,
-                                   name="report_uninitialized_variables"):
-    import os
-    if var_list is None:
-        var_list = global_variables() + local_variables()
-    with ops.name_scope(name):
-        initialized = [is_variable_initialized(v) for v in var_list]
-        with ops.device(os.environ.get(
-                "TF_DEVICE_FOR_UNINITIALIZED_VARIABLE_REPORTING", "/cpu:0")):
-            if not var_list:
-                return _empty_strings()
-            mask = math_ops.logical_not(array_ops.stack(initialized))
-            names = ops.convert_to_tensor([v.op.name for v in var_list],
-                                          dtype=dtypes.string, name="Const")
-            return array_ops.boolean_mask(names, mask)
-
-
-def _empty_strings():
-    from sluice.framework import constant_op
-    return constant_op.constant([], dtype=dtypes.string)
-
-
-def assert_variables_initialized(var_list=None):
-    if var_list is None:
-        var_list = global_variables() + local_variables()
-    if not var_list:
-        return None
-    ranks = [array_ops.rank(v._variable) for v in var_list]
-    return ranks[0] if len(ranks) == 1 else array_ops.stack(ranks)
-
-
-def initialize_all_variables():
-    return global_variables_initializer()
-
-
-def initialize_variables(var_list, name="init"):
-    return variables_initializer(var_list, name)
-
-
-def initialize_local_variables():
-    return local_variables_initializer()
-
+from sluice.ops.resource_variable_ops import ResourceVariable  # noqa: E402
+from sluice.ops.variable_lists import (  # noqa: E402,F401
+    all_variables, assert_variables_initialized, global_variables,
+    global_variables_initializer, initialize_all_variables,
+    initialize_local_variables, initialize_variables, is_variable_initialized,
+    local_variables, local_variables_initializer, model_variables,
+    moving_average_variables, report_uninitialized_variables,
+    trainable_variables, variables_initializer)

@@ -385,10 +385,10 @@ class EngineOptimizer(Optimizer):
         values = grad.values if sparse else grad
         if values.dtype.base_dtype != var.dtype.base_dtype:
             raise TypeError(
-                "Input 'grad' of '%s' Op has type %s that does not match type "
-                "%s of argument 'var'." % (
-                    "Apply" + kind, values.dtype.base_dtype.name,
-                    var.dtype.base_dtype.name))
+                "Input '%s' of 'Apply%s' Op has type %s that does not match "
+                "type %s of argument 'var'." % (
+                    "delta" if kind.endswith("Descent") else "grad", kind,
+                    values.dtype.base_dtype.name, var.dtype.base_dtype.name))
         shape = grad.dense_shape if sparse else None
         graph = var.graph
         node = _engine(
