@@ -5,6 +5,7 @@
 
 namespace sluice {
 namespace {
+namespace diagonal_test {
 
 using ::testing::HasSubstr;
 
@@ -89,5 +90,6 @@ TEST(SparseFillEmptyRows, RefusesARowThatIsNotThere) {
                                  HasSubstr("indices(0, 0) is invalid: 4")));
 }
 
+}  // namespace diagonal_test
 }  // namespace
 }  // namespace sluice

@@ -7,6 +7,7 @@
 
 namespace sluice {
 namespace {
+namespace qr_test {
 
 using ::testing::HasSubstr;
 
@@ -73,5 +74,6 @@ TEST(Qr, NeedsAMatrix) {
                                  HasSubstr("rank >= 2")));
 }
 
+}  // namespace qr_test
 }  // namespace
 }  // namespace sluice
