@@ -19,6 +19,11 @@ namespace embedding_test {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+std::vector<float> Values(const Tensor& tensor) {
+  const auto data = tensor.data<float>();
+  return {data.begin(), data.end()};
+}
+
 // 7 rows of zeros in 3 parts.
 std::vector<Variable> TableInParts(const Scope& scope, bool resource) {
   return PartitionedVariable(
@@ -72,12 +77,14 @@ TEST(Embedding, RowsAreFoundAndTrainedWhereverTheyLie) {
       SLUICE_ASSERT_OK(session->Run({}, {}, {train}, nullptr));
       std::vector<Tensor> now;
       SLUICE_ASSERT_OK(session->Run({}, {rows}, {}, &now));
-      ExpectClose(now[0], Tensor::Of<float>({2, 3, 1}, {1, 3, 3, 1, 1, 3}));
+      EXPECT_THAT(Values(now[0]), ElementsAre(1, 3, 3, 1, 1, 3));
       SLUICE_ASSERT_OK(session->Run({}, {table[0].value()}, {}, &now));
       // Rows 0, 1, 2 or rows 0, 3, 6.
-      ExpectClose(now[0], strategy == PartitionStrategy::kDiv
-                              ? Tensor::Of<float>({3, 1}, {1, 0, 1})
-                              : Tensor::Of<float>({3, 1}, {1, 1, 3}));
+      if (strategy == PartitionStrategy::kDiv) {
+        EXPECT_THAT(Values(now[0]), ElementsAre(1, 0, 1));
+      } else {
+        EXPECT_THAT(Values(now[0]), ElementsAre(1, 1, 3));
+      }
     }
   }
 }
@@ -95,7 +102,7 @@ TEST(Embedding, ATableInOnePieceIsGathered) {
   SLUICE_ASSERT_OK(session->Run({}, {}, {init}, nullptr));
   std::vector<Tensor> now;
   SLUICE_ASSERT_OK(session->Run({}, {rows}, {}, &now));
-  ExpectClose(now[0], Tensor::Of<float>({2, 2}, {3, 4, 3, 4}));
+  EXPECT_THAT(Values(now[0]), ElementsAre(3, 4, 3, 4));
 }
 
 TEST(Embedding, MorePartsThanRowsAreRefused) {
