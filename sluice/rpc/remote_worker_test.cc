@@ -214,6 +214,7 @@ TEST(RemoteWorker, AGraphThatComesAfterTheEndOfItsSessionWentWithIt) {
   EXPECT_TRUE(registered);
   EXPECT_THAT(calls->paths, testing::ElementsAre(paths::kRegisterGraph,
                                                  paths::kDeleteWorkerSession));
+  calls->answers.clear();  // They hold the worker, which holds this channel.
 }
 
 absl::Status GetStatus(WorkerInterface& worker) {

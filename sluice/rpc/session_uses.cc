@@ -120,7 +120,10 @@ bool SessionUses::Hold(std::string_view handle,
   std::shared_ptr<SessionUse> use = Find(handle);
   if (use == nullptr) return false;
   use->Hold(call);
-  call->OnCancel([use, raw = call.get()] { use->Release(raw); });
+  // Weak: the use holds the call.
+  call->OnCancel([weak = std::weak_ptr<SessionUse>(use), raw = call.get()] {
+    if (const auto held = weak.lock()) held->Release(raw);
+  });
   return true;
 }
 
