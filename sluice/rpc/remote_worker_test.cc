@@ -139,8 +139,8 @@ TEST(RemoteWorker, TensorsComeIntoMemoryThatOthersCameInto) {
   constexpr int kTimes = 10;
   for (int i = 0; i < kTimes; ++i) receive(5 + i);
   const int64_t pages = static_cast<int64_t>(sent.bytes()) / 4096;
-  // Some reads grow; of all pages it would be each twice.
-  EXPECT_LT(PageFaults() - before, kTimes * pages / 4);
+  // A few, as memory is shared with other threads; not each page each time.
+  EXPECT_LT(PageFaults() - before, kTimes * pages / 2);
 }
 #endif
 
