@@ -112,7 +112,9 @@ const TypeFacts& FactsOf(NumberType type) {
 }
 
 template <typename From, typename To>
-void Direct(const void* src, int64_t n, void* dst) {
+__attribute__((no_sanitize("float-cast-overflow"))) void Direct(const void* src,
+                                                                int64_t n,
+                                                                void* dst) {
   const From* from = static_cast<const From*>(src);
   To* to = static_cast<To*>(dst);
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);

@@ -110,8 +110,9 @@ class ReaderKernel : public SharedResourceKernel<Reader> {
  protected:
   RefPtr<Reader> Make() const override { return kind_.Make(reader_name_); }
   absl::Status Match(const Reader& existing, const Node& node) const override {
-    const RefPtr<Reader> mine = Make();
-    if (typeid(existing) == typeid(*mine)) return absl::OkStatus();
+    const RefPtr<Reader> made = Make();
+    const Reader& mine = *made;
+    if (typeid(existing) == typeid(mine)) return absl::OkStatus();
     return InvalidArgument("Shared reader '", reader_name_,
                            "' is of another kind than ", node.type());
   }
