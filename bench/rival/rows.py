@@ -50,10 +50,14 @@ def spent(pids):
         seconds += (int(fields[11]) + int(fields[12])) / os.sysconf(
             "SC_CLK_TCK")
         for thread in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/status" % (pid, thread)) as f:
-                for line in f:
-                    if line.startswith("voluntary_ctxt_switches"):
-                        wakes += int(line.split()[1])
+            try:
+                with open("/proc/%d/task/%s/status" % (pid, thread)) as f:
+                    status = f.read()
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # TensorFlow's threads come and go.
+            for line in status.splitlines():
+                if line.startswith("voluntary_ctxt_switches"):
+                    wakes += int(line.split()[1])
     return seconds, wakes
 
 
