@@ -115,6 +115,36 @@ def test_a_predict_that_ends_gives_all(tmp_path):
     assert len(list(e.predict(ten))) == 10
 
 
+def test_a_model_starts_warm(tmp_path):
+    estimator(tmp_path / "first").train(inputs, steps=30)
+    warm = tf.estimator.Estimator(
+        model, str(tmp_path / "second"),
+        tf.estimator.RunConfig(save_checkpoints_steps=50), params={"lr": 0.0},
+        warm_start_from=str(tmp_path / "first"))
+    warm.train(inputs, steps=1)
+    assert warm.get_variable_value("w") == pytest.approx(
+        estimator(tmp_path / "first").get_variable_value("w"))
+
+
+def test_metrics_may_be_summaries(tmp_path):
+    def pictures(features, labels, mode, params):
+        w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+        summary = tf.summary.scalar("inner", w + 2.0)
+        return tf.estimator.EstimatorSpec(
+            mode, loss=tf.square(w), train_op=tf.assign_add(
+                tf.train.get_global_step(), 1),
+            eval_metric_ops={"shown": (summary, tf.no_op())})
+
+    e = tf.estimator.Estimator(pictures, str(tmp_path), params={})
+    e.train(inputs, steps=1)
+    e.evaluate(inputs, steps=1)
+    values = {v.tag: v.simple_value
+              for event in tf.train.summary_iterator(
+                  str(next((tmp_path / "eval").iterdir())))
+              for v in event.summary.value}
+    assert values["shown/0"] == 2.0
+
+
 def test_saving_listeners_need_a_saver(tmp_path):
     e = estimator(tmp_path, save_checkpoints_steps=None)
     with pytest.raises(ValueError, match="There should be a CheckpointSaver"):

@@ -13,3 +13,4 @@ from sluice.training.basic_session_run_hooks import (  # noqa: F401
     StopAtStepHook, SummarySaverHook)
 from sluice.training.session_run_hook import (  # noqa: F401
     SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues)
+from sluice.training.warm_starting_util import VocabInfo  # noqa: F401

@@ -428,8 +428,10 @@ def _write_results(directory, results, path):
         if np.ndim(value) == 0 and np.issubdtype(np.asarray(value).dtype,
                                                  np.number):
             summary.value.add(tag=name, simple_value=float(value))
-        elif isinstance(value, bytes):
-            summary.value.add(tag=name).node_name = value.decode("latin-1")
+        elif isinstance(value, bytes):  # A summary, of an image say.
+            for i, part in enumerate(protos.Summary.FromString(value).value):
+                summary.value.add().CopyFrom(part)
+                summary.value[-1].tag = "%s/%d" % (name, i)
         else:
             logging.warning("Skipping summary for %s, must be a float, "
                             "np.float32, np.int64, np.int32 or int or "
