@@ -77,7 +77,7 @@ static absl::Status Run(int argc, char **argv) {
                          .save_model_secs = 600});
   const int epochs = std::atoi(Flag(argc, argv, "epochs", "0").c_str());
   return supervisor.ManagedSession(
-      server->target(), [&](Session &session) -> absl::Status {
+      {server->target()}, [&](Session &session) -> absl::Status {
         std::vector<Tensor> line;
         for (int epoch = 0; !supervisor.ShouldStop(); ++epoch) {
           if (epochs > 0 && epoch == epochs) break;

@@ -295,10 +295,8 @@ absl::Status Supervisor::Stop() {
 }
 
 absl::Status Supervisor::ManagedSession(
-    const std::string& master,
+    const SessionConfig& config,
     const std::function<absl::Status(Session&)>& body) {
-  SessionConfig config;
-  config.target = master;
   absl::StatusOr<std::shared_ptr<Session>> session =
       PrepareOrWaitForSession(config);
   RequestStop(session.ok() ? body(**session) : session.status());

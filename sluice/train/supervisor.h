@@ -68,7 +68,7 @@ class Supervisor {
   // Prepares a session, calls `body`, stops, closes. Returns the first error of
   // body or a thread; OUT_OF_RANGE is none.
   absl::Status ManagedSession(
-      const std::string& master,
+      const SessionConfig& config,
       const std::function<absl::Status(Session&)>& body);
 
   // Threads that save, record and count, at once and then on time.

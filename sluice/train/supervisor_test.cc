@@ -40,7 +40,7 @@ TEST(Supervisor, SavesAndRestoresInItsDirectory) {
     Supervisor supervisor(model.graph,
                           {.logdir = dir.path(), .global_step = model.step});
     SLUICE_ASSERT_OK(
-        supervisor.ManagedSession("", [&](Session& session) -> absl::Status {
+        supervisor.ManagedSession({}, [&](Session& session) -> absl::Status {
           SLUICE_ASSIGN_OR_RETURN(const int64_t at,
                                   GlobalStep(session, model.step));
           EXPECT_EQ(at, run * 3);
@@ -63,14 +63,14 @@ TEST(Supervisor, ReportsTheErrorOfTheBodyAndThatOfAThread) {
     SupervisedModel model;
     Supervisor supervisor(model.graph);
     EXPECT_THAT(supervisor.ManagedSession(
-                    "", [](Session&) { return absl::InternalError("body"); }),
+                    {}, [](Session&) { return absl::InternalError("body"); }),
                 StatusIs(absl::StatusCode::kInternal, "body"));
   }
   {
     SupervisedModel model;
     Supervisor supervisor(model.graph);
     EXPECT_THAT(
-        supervisor.ManagedSession("",
+        supervisor.ManagedSession({},
                                   [&](Session&) -> absl::Status {
                                     supervisor.Loop(0, [] {
                                       return absl::DataLossError("thread");
@@ -88,7 +88,7 @@ TEST(Supervisor, TheEndOfTheInputIsNoError) {
   SupervisedModel model;
   Supervisor supervisor(model.graph);
   SLUICE_EXPECT_OK(supervisor.ManagedSession(
-      "", [](Session&) { return absl::OutOfRangeError("no more"); }));
+      {}, [](Session&) { return absl::OutOfRangeError("no more"); }));
 }
 
 TEST(Supervisor, AWorkerNeedsVariablesWithADevice) {
@@ -121,10 +121,10 @@ TEST_F(SupervisedCluster, WorkersTrainOneModel) {
   absl::Status worker_status;
   std::thread other([&] {
     worker_status =
-        worker.ManagedSession(worker1_->target(), train(worker_model));
+        worker.ManagedSession({worker1_->target()}, train(worker_model));
   });
   SLUICE_EXPECT_OK(
-      chief.ManagedSession(worker0_->target(), train(chief_model)));
+      chief.ManagedSession({worker0_->target()}, train(chief_model)));
   other.join();
   SLUICE_EXPECT_OK(worker_status);
   auto session = Open(worker0_->target(), chief_model.graph);
