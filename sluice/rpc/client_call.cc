@@ -31,10 +31,20 @@ grpc::CompletionQueue& ClientQueue() {
   return *queue;
 }
 
+// How long a call waits for a new attempt to connect when the last one failed.
+constexpr auto kReconnectPatience = std::chrono::milliseconds(200);
+
 // When a server last answered; before the first time, the clock's beginning.
 using LastAnswer = std::atomic<SteadyTime>;
 
 struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
+  // The connection has changed its state, or patience is over.
+  struct Reconnected : Event {
+    explicit Reconnected(OpenCall* c) : call(c) {}
+    void Proceed(bool) override { call->Start(); }
+    OpenCall* call;
+  } reconnected{this};
+
   grpc::ClientContext context;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
   grpc::ByteBuffer response;
@@ -47,6 +57,11 @@ struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
   std::shared_ptr<OpenCall> self;
   CallCounters::Counts* counts = nullptr;
   std::shared_ptr<LastAnswer> last_answer;
+
+  void Start() {
+    reader->StartCall();
+    reader->Finish(&response, &status, HandOver(this));
+  }
 
   void Proceed(bool) override {
     const std::shared_ptr<OpenCall> keep = std::move(self);
@@ -128,8 +143,18 @@ class GrpcChannel : public RpcChannel {
     }
     call->reader =
         Stub().PrepareUnaryCall(&call->context, path, request, &ClientQueue());
-    call->reader->StartCall();
-    call->reader->Finish(&call->response, &call->status, HandOver(call.get()));
+    if (options.wait_for_ready ||
+        channel_->GetState(false) != GRPC_CHANNEL_TRANSIENT_FAILURE) {
+      call->Start();
+      return;
+    }
+    // An attempt failed some time ago, perhaps before the server was there; a
+    // call must not fail for that, so it makes another one.
+    grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
+    channel_->NotifyOnStateChange(
+        GRPC_CHANNEL_TRANSIENT_FAILURE,
+        std::chrono::system_clock::now() + kReconnectPatience, &ClientQueue(),
+        HandOver(&call->reconnected));
   }
 
  private:
@@ -149,8 +174,9 @@ class GrpcChannel : public RpcChannel {
       args.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
       // No configured web proxy stands between the tasks of a cluster.
       args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-      stub_ = std::make_unique<grpc::GenericStub>(
-          grpc::CreateCustomChannel("dns:///" + address_, Credentials(), args));
+      channel_ =
+          grpc::CreateCustomChannel("dns:///" + address_, Credentials(), args);
+      stub_ = std::make_unique<grpc::GenericStub>(channel_);
     });
     return *stub_;
   }
@@ -166,6 +192,7 @@ class GrpcChannel : public RpcChannel {
       std::make_shared<LastAnswer>();
   const TlsIdentityPtr tls_;
   std::once_flag connected_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::GenericStub> stub_;
 };
 

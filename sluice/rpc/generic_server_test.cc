@@ -22,12 +22,15 @@ constexpr auto kPatience = std::chrono::seconds(60);
 class GenericServerTest : public testing::Test {
  protected:
   void Serve(CallHandler handler) {
+    Listen(0, std::move(handler));
+    channel_ = *RpcChannel::Create(StrCat("localhost:", server_->port()));
+  }
+  void Listen(int port, CallHandler handler) {
     GenericServer::Options options;
-    options.address = "localhost:0";
+    options.address = StrCat("localhost:", port);
     options.limits = limits_;
     options.handler = std::move(handler);
     server_ = *GenericServer::Start(std::move(options));
-    channel_ = *RpcChannel::Create(StrCat("localhost:", server_->port()));
   }
   // Serves by keeping the calls.
   void ServeLater() {
@@ -58,8 +61,12 @@ class GenericServerTest : public testing::Test {
   };
   std::shared_ptr<Answer> Call(const char* path,
                                RpcChannel::Options options = {}) {
-    auto answer = std::make_shared<Answer>();
     options.wait_for_ready = true;
+    return CallAtOnce(path, options);
+  }
+  std::shared_ptr<Answer> CallAtOnce(const char* path,
+                                     const RpcChannel::Options& options = {}) {
+    auto answer = std::make_shared<Answer>();
     channel_->Call(path, pb::GetStatusRequest(), options,
                    [answer](absl::Status status, grpc::ByteBuffer bytes) {
                      answer->status = std::move(status);
@@ -93,6 +100,21 @@ TEST_F(GenericServerTest, HandsOverThePathAndReturnsTheAnswer) {
   ASSERT_TRUE(FromByteBuffer(&good->bytes, &response));
   EXPECT_EQ(response.graph_handle(), "h");
   EXPECT_EQ(Call("/a/C")->Wait(), absl::NotFoundError("/a/C"));
+}
+
+TEST_F(GenericServerTest, AServerIsReachedAsSoonAsItIsThere) {
+  const CallHandler answer = [](std::shared_ptr<ServerCall> call) {
+    call->Reply({});
+  };
+  Serve(answer);
+  const int port = server_->port();
+  server_ = nullptr;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(CallAtOnce("/a/B")->Wait().code(),
+              absl::StatusCode::kUnavailable);
+  }
+  Listen(port, answer);
+  SLUICE_EXPECT_OK(CallAtOnce("/a/B")->Wait());
 }
 
 TEST_F(GenericServerTest, ThousandsOfCallsMayWait) {
