@@ -124,7 +124,7 @@ absl::Status WaitForChief(const Flags& flags) {
                           MonitoredTrainingSession(graph, options));
   std::vector<Tensor> values;
   SLUICE_RETURN_IF_ERROR(session->Run({}, {w}, {}, &values));
-  Say("ready", values[0].scalar<float>());
+  Say("set up", values[0].scalar<float>());
   Line();
   return session->Close();
 }
@@ -230,7 +230,7 @@ absl::Status SyncExact(const Flags& flags) {
   SLUICE_ASSIGN_OR_RETURN(auto server, Serve(flags));
   SyncWorker worker(flags, 2, 2, static_cast<float>(flags.task.task + 1));
   SLUICE_ASSIGN_OR_RETURN(auto session, worker.Open(flags, *server, 10, 0));
-  Say("ready");
+  Say("set up");
   return Train(*session, [&]() -> absl::Status {
     Line();
     SLUICE_ASSIGN_OR_RETURN(const auto seen,
@@ -316,7 +316,7 @@ absl::Status Recovery(const Flags& flags) {
                                     StopAtStepHook::Options{.last_step = 60})},
                                 .save_checkpoint_steps = 10,
                                 .save_summaries_steps = 0}));
-  Say("ready");
+  Say("set up");
   return Train(*session, [&]() -> absl::Status {
     int runs = std::atoi(Line().c_str());
     for (; runs > 0 && !session->ShouldStop(); --runs) {

@@ -103,7 +103,7 @@ def wait_for_chief():
             server.target, is_chief=FLAGS.task_index == 0,
             config=tf.ConfigProto(device_filters=[
                 "/job:ps", "/job:worker/task:%d" % FLAGS.task_index])) as s:
-        say("ready", s.run(w))
+        say("set up", s.run(w))
         sys.stdin.readline()
 
 
@@ -149,7 +149,7 @@ def sync_exact():
     with on_replica():
         w, step, optimizer, train = sync_model(2, 2, FLAGS.task_index + 1.0)
     with sync_session(server, optimizer, 10, num_tokens=0) as session:
-        say("ready")
+        say("set up")
         while not session.should_stop():
             sys.stdin.readline()
             at, local, value = session.run_step_fn(
@@ -242,7 +242,7 @@ def recovery():
             checkpoint_dir=FLAGS.logs, save_checkpoint_steps=10,
             save_checkpoint_secs=None, save_summaries_steps=None,
             hooks=[tf.train.StopAtStepHook(last_step=60)]) as session:
-        say("ready")
+        say("set up")
         while not session.should_stop():
             runs = int(sys.stdin.readline())
             while runs and not session.should_stop():

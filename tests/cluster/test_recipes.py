@@ -87,9 +87,9 @@ def test_a_worker_that_came_first_waits_for_the_chief(cluster):
     worker = cluster.start("wait_for_chief", 1)
     worker.expect("Waiting for model to be ready")
     chief = cluster.start("wait_for_chief", 0)
-    chief.expect("ready")
+    chief.expect("set up")
     # TensorFlow looks every 30 s.
-    worker.expect("ready 0", 10)
+    worker.expect("set up 0", 10)
     for program in (worker, chief):
         program.say("go")
     end(worker, chief)
@@ -117,7 +117,7 @@ def test_synchronous_steps_are_exact(cluster):
     cluster.make(2)
     workers = [cluster.start("sync_exact", i) for i in range(2)]
     for worker in workers:
-        worker.expect("ready")
+        worker.expect("set up")
     for k in range(10):
         for worker in workers:
             worker.say("go")
@@ -177,7 +177,7 @@ def test_training_recovers_from_the_loss_of_the_ps(cluster, tmp_path):
     cluster.make(2)
     chief, worker = [cluster.start("recovery", i) for i in range(2)]
     for program in (chief, worker):
-        program.expect("ready")
+        program.expect("set up")
     chief.say("35")
     chief.expect("paused")
     cluster.ps.kill()
