@@ -56,6 +56,7 @@ class Grouper {
     SLUICE_ASSIGN_OR_RETURN(const LoopFrames frames, FindFrames(graph));
     if (frames.frames.size() > 1) return std::vector<TransferGroup>();
     for (const Node* node : frames.order) Visit(*node);
+    for (const Node* node : frames.order) FindWanted(*node);
     for (const Node* node : frames.order) Collect(*node);
     std::vector<TransferGroup> groups;
     for (auto& [where, group] : groups_) {
@@ -65,6 +66,8 @@ class Grouper {
   }
 
  private:
+  // Node, output, destination part.
+  using Crossing = std::tuple<int, int, int>;
   // Source and destination device, borders crossed before, and which of those.
   using Where = std::tuple<std::string, std::string, int, int>;
   struct Group {
@@ -84,6 +87,26 @@ class Grouper {
     for (const Node* control : node.control_inputs()) after(*control);
   }
 
+  // A node runs when its last input is there, so no other input need cross
+  // before that one does.
+  void FindWanted(const Node& node) {
+    const int to = part_[node.id()];
+    for (const Output& input : node.inputs()) {
+      const Node& src = *input.node;
+      if (part_[src.id()] == to) continue;
+      int last = 0;
+      for (const Output& other : node.inputs()) {
+        const Node& from = *other.node;
+        if (from.assigned_device() == src.assigned_device()) {
+          last = std::max(last, borders_[from.id()]);
+        }
+      }
+      const auto [wanted, first] =
+          wanted_.emplace(Crossing(src.id(), input.index, to), last);
+      if (!first) wanted->second = std::min(wanted->second, last);
+    }
+  }
+
   void Collect(const Node& node) {
     for (const Output& input : node.inputs()) {
       const Node& src = *input.node;
@@ -93,12 +116,13 @@ class Grouper {
       if (part_[src.id()] == to || waits_[src.id()] || late) continue;
       const int64_t bytes = BytesOf(input);
       if (bytes < 0 || bytes > kMaxMemberBytes) continue;
-      if (!seen_.emplace(src.id(), input.index, to).second) continue;
+      const Crossing crossing(src.id(), input.index, to);
+      if (!seen_.insert(crossing).second) continue;
       int which = 0;
       Group* group;
       do {
         group = &groups_[{src.assigned_device(), node.assigned_device(),
-                          borders_[src.id()], which++}];
+                          wanted_[crossing], which++}];
       } while (group->bytes + bytes > kMaxGroupBytes);
       group->members.push_back({input, to, node.assigned_device()});
       group->bytes += bytes;
@@ -108,7 +132,9 @@ class Grouper {
   const std::vector<int>& part_;
   std::vector<int> borders_;  // By node id.
   std::vector<bool> waits_;   // By node id: it or something before it may.
-  std::set<std::tuple<int, int, int>> seen_;
+  // Borders crossed by what the value is wanted with, at the least.
+  std::map<Crossing, int> wanted_;
+  std::set<Crossing> seen_;
   std::map<Where, Group> groups_;
 };
 

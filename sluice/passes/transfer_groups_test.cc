@@ -35,6 +35,11 @@ class TransferGroupsTest : public testing::Test {
   Output OnWorker(const char* op, std::vector<Output> inputs) {
     return Place(kWorker, scope_.Add(op, inputs));
   }
+  Output Early() {
+    return Place(kWorker, scope_.Add("Placeholder", {},
+                                     {{"dtype", DType::kFloat},
+                                      {"shape", PartialShape::Scalar()}}));
+  }
   // The names of what travels together.
   std::vector<std::vector<std::string>> Groups() {
     EXPECT_TRUE(scope_.ok()) << scope_.status();
@@ -77,6 +82,24 @@ TEST_F(TransferGroupsTest, WhatComesBackWaitsInAGroupOfItsOwn) {
                             UnorderedElementsAre("Identity", "Identity_1"),
                             UnorderedElementsAre("AddV2", "Mul"),
                             UnorderedElementsAre("Sub", "Neg")));
+}
+
+TEST_F(TransferGroupsTest, WhatIsWantedWithALaterValueTravelsWithIt) {
+  const Output early = OnWorker("Identity", {Early()});
+  const Output parameter = OnPs("Identity", {Variable("a")});
+  const Output gradient = OnWorker("Neg", {parameter});
+  OnPs("Mul", {gradient, early});
+  EXPECT_THAT(Groups(), ElementsAre(UnorderedElementsAre("Neg", "Identity")));
+}
+
+TEST_F(TransferGroupsTest, WhatIsWantedBeforeALaterValueTravelsBefore) {
+  const Output early = OnWorker("Identity", {Early()});
+  // The later value depends on the early one.
+  const Output parameter =
+      OnPs("AddV2", {OnPs("Identity", {Variable("a")}), early});
+  const Output gradient = OnWorker("Neg", {parameter});
+  OnPs("Mul", {gradient, early});
+  EXPECT_THAT(Groups(), IsEmpty());
 }
 
 TEST_F(TransferGroupsTest, NobodyWaitsForAQueue) {
