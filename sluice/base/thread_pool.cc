@@ -1,6 +1,7 @@
 #include "sluice/base/thread_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -112,7 +113,8 @@ void ThreadPool::ParallelFor(int64_t n, int64_t grain,
                              absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (n <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  const int64_t parts = std::min<int64_t>(size() + 1, (n + grain - 1) / grain);
+  // The caller takes part, as one of the cores.
+  const int64_t parts = std::min<int64_t>(size(), (n + grain - 1) / grain);
   if (parts <= 1) {
     body(0, n);
     return;
@@ -129,9 +131,16 @@ void ThreadPool::ParallelFor(int64_t n, int64_t grain,
   }
 }
 
+int UsableCores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  // More cores than a cpu_set_t has bits.
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 ThreadPool& ComputePool() {
   static ThreadPool* pool = [] {
-    int threads = static_cast<int>(std::thread::hardware_concurrency());
+    int threads = UsableCores();
     if (const char* text = std::getenv("TF_NUM_INTRAOP_THREADS")) {
       threads = std::max(1, std::atoi(text));
     }

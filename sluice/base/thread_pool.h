@@ -40,8 +40,11 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-// The process's pool, one thread a core (TF_NUM_INTRAOP_THREADS overrules),
-// started at first use and never ended.
+// The cores that this process may run on; at least 1.
+int UsableCores();
+
+// The process's pool, one thread a usable core (TF_NUM_INTRAOP_THREADS
+// overrules), started at first use and never ended.
 ThreadPool& ComputePool();
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "sluice/base/blocking_pool.h"
@@ -17,18 +18,24 @@
 namespace sluice {
 namespace {
 
-// The queue all calls of this process complete on, and the threads that poll
-// it. Made by the first call, so that programs may fork before; never ended.
-grpc::CompletionQueue& ClientQueue() {
-  static grpc::CompletionQueue* queue = [] {
+// A queue that calls of this process complete on, polled by a thread of its
+// own; channels take turns. Made at the first call, so that programs may fork
+// before; never ended.
+grpc::CompletionQueue& NextClientQueue() {
+  static const std::vector<grpc::CompletionQueue*>* queues = [] {
     PrepareGrpc();
-    auto* q = new grpc::CompletionQueue;
-    for (int i = 0; i < 2; ++i) {
-      std::thread([q] { PollEvents(q, "sluice-call"); }).detach();
+    auto* made = new std::vector<grpc::CompletionQueue*>;
+    for (int i = 0; i < PollingThreads(); ++i) {
+      made->push_back(new grpc::CompletionQueue);
+      std::thread([q = made->back()] {
+        PollEvents(q, "sluice-call");
+      }).detach();
     }
-    return q;
+    return made;
   }();
-  return *queue;
+  static std::atomic<unsigned> next{0};
+  return *(
+      *queues)[next.fetch_add(1, std::memory_order_relaxed) % queues->size()];
 }
 
 // How long a call waits for a new attempt to connect when the last one failed.
@@ -142,7 +149,7 @@ class GrpcChannel : public RpcChannel {
       if (call->token == Cancellation::kNone) call->context.TryCancel();
     }
     call->reader =
-        Stub().PrepareUnaryCall(&call->context, path, request, &ClientQueue());
+        Stub().PrepareUnaryCall(&call->context, path, request, queue_);
     if (options.wait_for_ready ||
         channel_->GetState(false) != GRPC_CHANNEL_TRANSIENT_FAILURE) {
       call->Start();
@@ -153,7 +160,7 @@ class GrpcChannel : public RpcChannel {
     grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
     channel_->NotifyOnStateChange(
         GRPC_CHANNEL_TRANSIENT_FAILURE,
-        std::chrono::system_clock::now() + kReconnectPatience, &ClientQueue(),
+        std::chrono::system_clock::now() + kReconnectPatience, queue_,
         HandOver(&call->reconnected));
   }
 
@@ -174,6 +181,7 @@ class GrpcChannel : public RpcChannel {
       args.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
       // No configured web proxy stands between the tasks of a cluster.
       args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+      queue_ = &NextClientQueue();
       channel_ =
           grpc::CreateCustomChannel("dns:///" + address_, Credentials(), args);
       stub_ = std::make_unique<grpc::GenericStub>(channel_);
@@ -192,6 +200,7 @@ class GrpcChannel : public RpcChannel {
       std::make_shared<LastAnswer>();
   const TlsIdentityPtr tls_;
   std::once_flag connected_;
+  grpc::CompletionQueue* queue_ = nullptr;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::GenericStub> stub_;
 };

@@ -2,9 +2,14 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
+#include "sluice/base/thread_pool.h"
 #include "sluice/worker/worker.h"
 
 namespace sluice {
+
+int PollingThreads() { return std::clamp(UsableCores() / 4, 1, 4); }
 
 void PollEvents(grpc::CompletionQueue* queue, const char* thread_name) {
   pthread_setname_np(pthread_self(), thread_name);

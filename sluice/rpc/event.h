@@ -29,6 +29,11 @@ inline Event* HandOver(Event* event) {
   return event;
 }
 
+// How many queues a server has, and how many all calls of this process share.
+// Each has one thread: a second one would be woken for each event, to watch the
+// connections while the first is busy.
+int PollingThreads();
+
 // Proceeds with the events of `queue` until it is shut down. For a thread that
 // does nothing else.
 void PollEvents(grpc::CompletionQueue* queue, const char* thread_name);

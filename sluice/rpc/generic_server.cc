@@ -228,7 +228,7 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
   builder.AddChannelArgument("grpc.server_max_unrequested_time_in_server",
                              3600);
   builder.RegisterAsyncGenericService(&state->service);
-  for (int i = 0; i < state->options.threads; ++i) {
+  for (int i = 0; i < PollingThreads(); ++i) {
     state->queues.push_back(builder.AddCompletionQueue());
   }
   state->server = builder.BuildAndStart();

@@ -47,7 +47,6 @@ class GenericServer {
  public:
   struct Options {
     std::string address;  // "localhost:2222", "[::]:0".
-    int threads = 2;
     CallHandler handler;
     // Counts the calls; may be null.
     std::shared_ptr<CallCounters> counters;

@@ -436,7 +436,7 @@ TEST(Replay, AWorkerAnswersMastersAsRecorded) {
     }
     const RecordedPeer peer(recording);
     auto worker = *GenericServer::Start(
-        {"localhost:0", 1,
+        {"localhost:0",
          [&](std::shared_ptr<ServerCall> call) { peer.Handle(call); },
          /*counters=*/nullptr});
     const std::vector<int> ports = FreePorts(1);
