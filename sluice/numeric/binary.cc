@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "sluice/numeric/activations.h"
+#include "sluice/numeric/prefetch.h"
 #include "sluice/numeric/simd.h"
 #include "sluice/numeric/vector_math.h"
 
@@ -150,6 +151,20 @@ void BinaryMap(void* out, const void* a, int64_t a_step, const void* b,
   Wide(n, [=] { Loop<op>(to, x, a_step, y, b_step, n); });
 }
 
+template <BinaryOp op, typename T, typename Index>
+void BinaryRows(T* table, int64_t row, const Index* at, int64_t n,
+                const T* updates, int64_t step) {
+  Wide(n * row, [=] {
+    for (int64_t i = 0; i < n; ++i) {
+      if (i + kRowsAhead < n) {
+        PrefetchRow<true>(table + at[i + kRowsAhead] * row, row * sizeof(T));
+      }
+      T* const to = table + at[i] * row;
+      Loop<op>(to, to, 1, updates + i * row * step, step, row);
+    }
+  });
+}
+
 template <typename T>
 bool AnyZero(const T* x, int64_t n) {
   bool found = false;
@@ -185,6 +200,24 @@ void LeakyReluGrad(T* out, const T* grad, const T* features, T alpha,
   SLUICE_BINARY_FLOAT(OP)      \
   SLUICE_BINARY(OP, int32_t)   \
   SLUICE_BINARY(OP, int64_t)
+
+#define SLUICE_BINARY_ROWS_OF(OP, T)                                           \
+  template void BinaryRows<BinaryOp::OP>(T*, int64_t, const int32_t*, int64_t, \
+                                         const T*, int64_t);                   \
+  template void BinaryRows<BinaryOp::OP>(T*, int64_t, const int64_t*, int64_t, \
+                                         const T*, int64_t);
+#define SLUICE_BINARY_ROWS(OP)       \
+  SLUICE_BINARY_ROWS_OF(OP, float)   \
+  SLUICE_BINARY_ROWS_OF(OP, double)  \
+  SLUICE_BINARY_ROWS_OF(OP, int32_t) \
+  SLUICE_BINARY_ROWS_OF(OP, int64_t)
+
+SLUICE_BINARY_ROWS(kAdd)
+SLUICE_BINARY_ROWS(kSub)
+SLUICE_BINARY_ROWS(kMul)
+SLUICE_BINARY_ROWS(kDiv)
+SLUICE_BINARY_ROWS(kMaximum)
+SLUICE_BINARY_ROWS(kMinimum)
 
 SLUICE_BINARY_REAL(kAdd)
 SLUICE_BINARY_REAL(kSub)

@@ -58,6 +58,13 @@ template <BinaryOp op, typename T>
 void BinaryMap(void* out, const void* a, int64_t a_step, const void* b,
                int64_t b_step, int64_t n);
 
+// For i = 0, 1, … < n, one after the other: row at[i] of `table`, which has
+// rows of `row` elements, becomes op(that row, row i of `updates`); with step 0
+// op(that row, *updates).
+template <BinaryOp op, typename T, typename Index>
+void BinaryRows(T* table, int64_t row, const Index* at, int64_t n,
+                const T* updates, int64_t step);
+
 template <typename T>
 bool AnyZero(const T* x, int64_t n);
 template <typename T>

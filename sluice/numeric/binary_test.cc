@@ -80,5 +80,38 @@ TEST(BinaryMap, ComparesAndJoinsStrings) {
   EXPECT_EQ(sum, "abc");
 }
 
+TEST(BinaryRows, WorksOnTheNamedRowsOneAfterTheOther) {
+  constexpr int64_t kRows = 50, kRow = 21, kCount = 120;
+  std::vector<float> table(kRows * kRow), updates(kCount * kRow);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
+  for (size_t i = 0; i < updates.size(); ++i) {
+    updates[i] = static_cast<float>(i % 7);
+  }
+  std::vector<int32_t> at(kCount);
+  for (int i = 0; i < kCount; ++i) at[i] = i * i % 37;  // Some several times.
+  std::vector<float> expected = table;
+  for (int64_t i = 0; i < kCount * kRow; ++i) {
+    float& x = expected[at[i / kRow] * kRow + i % kRow];
+    x = x * 0.5f;
+    x -= updates[i];
+  }
+  const float half = 0.5f;
+  for (int64_t i = 0; i < kCount; ++i) {
+    BinaryRows<BinaryOp::kMul>(table.data(), kRow, &at[i], 1, &half, 0);
+    BinaryRows<BinaryOp::kSub>(table.data(), kRow, &at[i], 1,
+                               &updates[i * kRow], 1);
+  }
+  EXPECT_EQ(table, expected);
+
+  std::vector<int64_t> wide(at.begin(), at.end());
+  std::vector<float> by_one = table;
+  BinaryRows<BinaryOp::kAdd>(table.data(), kRow, wide.data(), kCount,
+                             updates.data(), 1);
+  for (int64_t i = 0; i < kCount * kRow; ++i) {
+    by_one[at[i / kRow] * kRow + i % kRow] += updates[i];
+  }
+  EXPECT_EQ(table, by_one);
+}
+
 }  // namespace
 }  // namespace sluice::numeric

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sluice/numeric/prefetch.h"
+
 namespace sluice {
 namespace {
 
 // Looked at whole and without branches, so that the loop becomes vector code.
 constexpr int64_t kBlock = 1024;
-// Rows asked for ahead of their copy: tables are larger than the cache.
-constexpr int64_t kAhead = 8;
 
 template <typename Index>
 int64_t FindOutside(const Index* indices, int64_t n, int64_t limit) {
@@ -33,8 +33,8 @@ void CopyRows(const char* table, int64_t row_bytes, const Index* indices,
               int64_t n, char* out) {
   const int64_t bytes = kBytes == 0 ? row_bytes : kBytes;
   for (int64_t i = 0; i < n; ++i) {
-    if (i + kAhead < n) {
-      __builtin_prefetch(table + indices[i + kAhead] * bytes);
+    if (i + kRowsAhead < n) {
+      PrefetchRow<false>(table + indices[i + kRowsAhead] * bytes, bytes);
     }
     std::memcpy(out + i * bytes, table + indices[i] * bytes, bytes);
   }

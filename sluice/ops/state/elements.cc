@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sluice/base/status.h"
+#include "sluice/numeric/gather_rows.h"
 
 namespace sluice {
 namespace {
@@ -48,15 +49,20 @@ void FillElements(const Tensor& value, Tensor* to, int64_t to_at, int64_t n) {
   for (int64_t i = 0; i < n; ++i) CopyElements(value, 0, to, to_at + i, 1);
 }
 
+int64_t IndexInput::FindOutside(int64_t limit) const {
+  int64_t outside = -1;
+  Visit([&](const auto* indices) {
+    outside = FindIndexOutside(indices, size_, limit);
+  });
+  return outside;
+}
+
 absl::Status CheckIndices(const Tensor& indices, int64_t limit) {
   const IndexInput index(indices);
-  for (int64_t i = 0; i < index.size(); ++i) {
-    if (index[i] < 0 || index[i] >= limit) {
-      return InvalidArgument("indices", PositionText(indices.shape(), i), " = ",
-                             index[i], " is not in [0, ", limit, ")");
-    }
-  }
-  return absl::OkStatus();
+  const int64_t i = index.FindOutside(limit);
+  if (i < 0) return absl::OkStatus();
+  return InvalidArgument("indices", PositionText(indices.shape(), i), " = ",
+                         index[i], " is not in [0, ", limit, ")");
 }
 
 }  // namespace sluice

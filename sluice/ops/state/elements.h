@@ -27,6 +27,17 @@ class IndexInput {
     return wide_ ? static_cast<const int64_t*>(data_)[i]
                  : static_cast<const int32_t*>(data_)[i];
   }
+  // Calls body with the elements as const int32_t* or const int64_t*.
+  template <typename Body>
+  void Visit(const Body& body) const {
+    if (wide_) {
+      body(static_cast<const int64_t*>(data_));
+    } else {
+      body(static_cast<const int32_t*>(data_));
+    }
+  }
+  // The first i whose element is not in [0, limit), or -1.
+  int64_t FindOutside(int64_t limit) const;
 
  private:
   const void* data_;

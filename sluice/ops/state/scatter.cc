@@ -17,30 +17,38 @@ namespace sluice {
 namespace {
 namespace scatter_op {
 
-// Combines element range [at, at + n) of the variable with the updates from
-// `from` on, or with the one update there is.
-using RowFn = void (*)(Tensor* variable, int64_t at, const Tensor& updates,
-                       int64_t from, int64_t n);
+// Combines the rows of `row` elements that `index` names with the updates, or
+// with the one update there is.
+using RowsFn = void (*)(Tensor* variable, int64_t row, const IndexInput& index,
+                        const Tensor& updates);
 
 template <typename T, numeric::BinaryOp kOp>
-void CombineRow(Tensor* variable, int64_t at, const Tensor& updates,
-                int64_t from, int64_t n) {
-  T* target = variable->mutable_data<T>().data() + at;
-  const T* update = updates.data<T>().data();
-  if (updates.rank() == 0) {
-    numeric::BinaryMap<kOp, T>(target, target, 1, update, 0, n);
-  } else {
-    numeric::BinaryMap<kOp, T>(target, target, 1, update + from, 1, n);
-  }
+void CombineRows(Tensor* variable, int64_t row, const IndexInput& index,
+                 const Tensor& updates) {
+  T* const table = variable->mutable_data<T>().data();
+  const T* const update = updates.data<T>().data();
+  const int64_t step = updates.rank() == 0 ? 0 : 1;
+  index.Visit([&](const auto* indices) {
+    numeric::BinaryRows<kOp>(table, row, indices, index.size(), update, step);
+  });
 }
 
-void ReplaceRow(Tensor* variable, int64_t at, const Tensor& updates,
-                int64_t from, int64_t n) {
-  if (updates.rank() == 0) {
-    FillElements(updates, variable, at, n);
-  } else {
-    CopyElements(updates, from, variable, at, n);
-  }
+void ReplaceRows(Tensor* variable, int64_t row, const IndexInput& index,
+                 const Tensor& updates) {
+  // Strings are not on the rows themselves.
+  const int64_t bytes =
+      row * static_cast<int64_t>(ElementSize(variable->dtype()));
+  const char* data = static_cast<const char*>(variable->raw());
+  const bool fill = updates.rank() == 0;
+  ForEachRow(
+      index, [&](int64_t at) { PrefetchRow<true>(data + at * bytes, bytes); },
+      [&](int64_t i, int64_t at) {
+        if (fill) {
+          FillElements(updates, variable, at * row, row);
+        } else {
+          CopyElements(updates, i * row, variable, at * row, row);
+        }
+      });
 }
 
 absl::Status CheckShapes(const Tensor& params, const Tensor& indices,
@@ -61,27 +69,8 @@ absl::Status CheckShapes(const Tensor& params, const Tensor& indices,
       params.shape().DebugString());
 }
 
-// Combines the rows of `row` elements that `index` names with the updates.
-void CombineRows(Tensor* variable, int64_t row, const IndexInput& index,
-                 const Tensor& updates, RowFn combine) {
-  const int64_t bytes =
-      row * static_cast<int64_t>(ElementSize(variable->dtype()));
-  if (bytes == 0) {  // Strings are not on the rows themselves.
-    for (int64_t i = 0; i < index.size(); ++i) {
-      combine(variable, index[i] * row, updates, i * row, row);
-    }
-    return;
-  }
-  const char* data = static_cast<const char*>(variable->raw());
-  ForEachRow(
-      index, [&](int64_t at) { PrefetchBytes(data + at * bytes, bytes); },
-      [&](int64_t i, int64_t at) {
-        combine(variable, at * row, updates, i * row, row);
-      });
-}
-
 absl::Status Scatter(KernelContext& ctx, LockedVariables::Caches& caches,
-                     RowFn combine) {
+                     RowsFn combine) {
   const Tensor& indices = ctx.input(1);
   const Tensor& updates = ctx.input(2);
   LockedVariables locked;
@@ -91,8 +80,7 @@ absl::Status Scatter(KernelContext& ctx, LockedVariables::Caches& caches,
   SLUICE_RETURN_IF_ERROR(CheckIndices(indices, rows));
   if (indices.size() > 0) {
     SLUICE_ASSIGN_OR_RETURN(Tensor * variable, locked.mutable_value(0));
-    CombineRows(variable, variable->size() / rows, IndexInput(indices), updates,
-                combine);
+    combine(variable, variable->size() / rows, IndexInput(indices), updates);
   }
   ForwardUpdatedRef(ctx);
   return absl::OkStatus();
@@ -147,7 +135,7 @@ absl::Status CheckNdShapes(const Tensor& params, const Tensor& indices,
 
 // As Scatter, for slices named by several coordinates.
 absl::Status ScatterNd(KernelContext& ctx, LockedVariables::Caches& caches,
-                       RowFn combine) {
+                       RowsFn combine) {
   const Tensor& indices = ctx.input(1);
   const Tensor& updates = ctx.input(2);
   LockedVariables locked;
@@ -159,30 +147,30 @@ absl::Status ScatterNd(KernelContext& ctx, LockedVariables::Caches& caches,
                           SliceNumbers(indices, depth, shape));
   if (numbers.size() > 0 && updates.size() > 0) {
     SLUICE_ASSIGN_OR_RETURN(Tensor * variable, locked.mutable_value(0));
-    CombineRows(variable, updates.size() / numbers.size(), IndexInput(numbers),
-                updates, combine);
+    combine(variable, updates.size() / numbers.size(), IndexInput(numbers),
+            updates);
   }
   ForwardUpdatedRef(ctx);
   return absl::OkStatus();
 }
 
-template <RowFn kCombine>
+template <RowsFn kCombine>
 absl::Status ScatterNdWith(KernelContext& ctx,
                            LockedVariables::Caches& caches) {
   return ScatterNd(ctx, caches, kCombine);
 }
-using NdUpdateKernel = VariableKernel<ScatterNdWith<ReplaceRow>>;
-template <RowFn kCombine>
+using NdUpdateKernel = VariableKernel<ScatterNdWith<ReplaceRows>>;
+template <RowsFn kCombine>
 absl::Status ScatterWith(KernelContext& ctx, LockedVariables::Caches& caches) {
   return Scatter(ctx, caches, kCombine);
 }
-using RowUpdateKernel = VariableKernel<ScatterWith<ReplaceRow>>;
+using RowUpdateKernel = VariableKernel<ScatterWith<ReplaceRows>>;
 template <numeric::BinaryOp kOp>
 struct Combining {
   template <typename T>
-  using Kernel = VariableKernel<ScatterWith<CombineRow<T, kOp>>>;
+  using Kernel = VariableKernel<ScatterWith<CombineRows<T, kOp>>>;
   template <typename T>
-  using NdKernel = VariableKernel<ScatterNdWith<CombineRow<T, kOp>>>;
+  using NdKernel = VariableKernel<ScatterNdWith<CombineRows<T, kOp>>>;
 };
 
 absl::Status ScatterNdShape(ShapeContext& c) {

@@ -135,13 +135,10 @@ absl::Status UpdateLayout::CheckSparse(const KernelContext& ctx,
     }
   }
   const IndexInput index(rows);
-  for (int64_t i = 0; i < index.size(); ++i) {
-    if (index[i] < 0 || index[i] >= var.dim(0)) {
-      return InvalidArgument("Index ", index[i], " at offset ", i,
-                             " in indices is out of range");
-    }
-  }
-  return absl::OkStatus();
+  const int64_t i = index.FindOutside(var.dim(0));
+  if (i < 0) return absl::OkStatus();
+  return InvalidArgument("Index ", index[i], " at offset ", i,
+                         " in indices is out of range");
 }
 
 }  // namespace sluice

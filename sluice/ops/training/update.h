@@ -118,7 +118,7 @@ class UpdateKernel : public Kernel {
     ForEachRow(
         index,
         [&](int64_t to) {
-          for (T* table : at) PrefetchBytes(table + to * row, bytes);
+          for (T* table : at) PrefetchRow<true>(table + to * row, bytes);
         },
         [&](int64_t i, int64_t to) {
           rule.Apply(Moved(at, to * row).data(), g + i * row, row);
