@@ -173,8 +173,11 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
       return Internal("Node ", node.name(), " was not placed");
     }
   }
-  step =
-      Simplify(std::move(step), {options.fold_constants, options.merge_common});
+  SimplifyOptions simplify;
+  simplify.fold_constants = options.fold_constants;
+  simplify.merge_common = options.merge_common;
+  simplify.drop_unused = options.fold_constants && options.merge_common;
+  step = Simplify(std::move(step), simplify);
   SLUICE_RETURN_IF_ERROR(AddControlLoops(*step));
   if (options.bfloat16_transfers)
     SLUICE_RETURN_IF_ERROR(NarrowTransfers(*step));

@@ -5,9 +5,11 @@
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
+#include "sluice/base/logging.h"
 #include "sluice/base/status.h"
 #include "sluice/kernel/kernel_registry.h"
 #include "sluice/kernel/run_kernel.h"
+#include "sluice/passes/unused_values.h"
 
 namespace sluice {
 namespace {
@@ -90,7 +92,12 @@ class Simplifier {
     out_->versions() = graph_.versions();
     const std::vector<const Node*> order = Order(graph_);
     if (order.empty()) return nullptr;
+    if (options_.drop_unused) unused_ = FindUnused(order);
     for (const Node* node : order) {
+      if (options_.drop_unused && unused_[node->id()]) {
+        Drop(*node);
+        continue;
+      }
       for (const Output& input : node->inputs()) {
         // Through Identity a read of a variable stays one.
         if (IsRef(TypeOf(input)) ||
@@ -106,6 +113,37 @@ class Simplifier {
   }
 
  private:
+  // Calls visit(copy) for what waiting for `node` is waiting for.
+  template <typename Visit>
+  void ForWaits(const Node* node, const Visit& visit) {
+    if (Node* copy = copies_[node->id()]) {
+      visit(copy);
+    } else if (const auto it = waits_.find(node->id()); it != waits_.end()) {
+      for (Node* wait : it->second) visit(wait);
+    }
+    // A folded node has happened already.
+  }
+
+  // Leaves the node out. Who waits for it waits for what it waited for.
+  void Drop(const Node& node) {
+    std::vector<Node*> waits;
+    const auto add = [&](Node* wait) { waits.push_back(wait); };
+    for (const Output& input : node.inputs()) ForWaits(input.node, add);
+    for (const Node* control : node.control_inputs()) ForWaits(control, add);
+    std::ranges::sort(waits, {}, &Node::id);
+    waits.erase(std::ranges::unique(waits).begin(), waits.end());
+    // One node for many, so that the edges do not multiply.
+    constexpr size_t kMostWaits = 8;
+    if (waits.size() > kMostWaits) {
+      auto all = out_->AddNode(
+          {node.name(), "NoOp", {}, std::move(waits), {}, node.device()});
+      SLUICE_CHECK(all.ok()) << all.status();
+      (*all)->set_assigned_device(node.assigned_device());
+      waits = {*all};
+    }
+    waits_[node.id()] = std::move(waits);
+  }
+
   bool TryFold(const Node& node) {
     if (node.type() == "Const") {
       // One that waits for something (a branch to be taken) is not known.
@@ -192,8 +230,7 @@ class Simplifier {
     }
     std::vector<int> controls;
     for (const Node* control : node.control_inputs()) {
-      const Node* copy = copies_[control->id()];
-      controls.push_back(copy != nullptr ? copy->id() : -1);
+      ForWaits(control, [&](Node* wait) { controls.push_back(wait->id()); });
     }
     std::ranges::sort(controls);
     for (int control : controls) StrAppend(&key, "|^", control);
@@ -212,9 +249,7 @@ class Simplifier {
       out_->Connect(Mapped(node.input(i)), copy, i);
     }
     for (const Node* control : node.control_inputs()) {
-      // A folded node has happened already.
-      if (Node* mapped = copies_[control->id()])
-        out_->AddControlEdge(mapped, copy);
+      ForWaits(control, [&](Node* wait) { out_->AddControlEdge(wait, copy); });
     }
     copies_[node.id()] = copy;
     return copy;
@@ -225,6 +260,9 @@ class Simplifier {
   std::unique_ptr<Graph> out_;
   std::vector<Node*> copies_;
   std::vector<bool> reads_variable_;
+  std::vector<bool> unused_;
+  // What to wait for in place of a node that was left out.
+  absl::flat_hash_map<int, std::vector<Node*>> waits_;
   std::vector<std::vector<Tensor>> values_;  // Known outputs, by node.
   absl::flat_hash_map<std::pair<int, int>, Node*> constants_;
   absl::flat_hash_map<std::string, Node*> seen_;

@@ -135,5 +135,71 @@ TEST_F(SimplifyTest, AnErrorOfAConstantIsLeftToTheStep) {
   EXPECT_THAT(Left(), testing::Contains("FloorDiv"));
 }
 
+TEST_F(SimplifyTest, LeavesOutValuesThatNobodyTakes) {
+  const Output x = Placeholder();
+  const Output unused = scope_.Add("Exp", {scope_.Add("Neg", {x})});
+  const Output y = scope_.Control({unused.node}).Add("Square", {x});
+  Keep(y);
+  EXPECT_THAT(Left(), ElementsAre("Placeholder", "Square", "_Send"));
+  EXPECT_EQ(Find("Square").control_inputs()[0]->type(), "Placeholder");
+}
+
+TEST_F(SimplifyTest, WhatIsLeftOutIsStillWaitedThrough) {
+  const Output random = scope_.Add("RandomUniform", {scope_.Ints({2})},
+                                   {{"dtype", DType::kFloat}});
+  Node* first = scope_.AddNode("NoOp", {});
+  const Output unused = scope_.Control({first}).Add("Neg", {random});
+  Keep(scope_.Control({scope_.Add("Exp", {unused}).node})
+           .Add("Square", {Placeholder()}));
+  EXPECT_THAT(Left(), ElementsAre("Const", "NoOp", "Placeholder",
+                                  "RandomUniform", "Square", "_Send"));
+  std::vector<std::string> waits;
+  for (const Node* node : Find("Square").control_inputs()) {
+    waits.push_back(node->type());
+  }
+  EXPECT_THAT(waits, testing::UnorderedElementsAre("RandomUniform", "NoOp"));
+}
+
+TEST_F(SimplifyTest, ManyWaitsGoThroughOneNode) {
+  std::vector<Node*> firsts;
+  for (int i = 0; i < 20; ++i) firsts.push_back(scope_.AddNode("NoOp", {}));
+  const Output unused = scope_.Control(firsts).Add("Neg", {Placeholder()});
+  for (int i = 0; i < 20; ++i) {
+    Keep(scope_.Control({unused.node}).Add("Square", {Placeholder()}));
+  }
+  Left();
+  EXPECT_EQ(Find("Square").control_inputs().size(), 1u);
+  EXPECT_EQ(Find("Square").control_inputs()[0]->control_inputs().size(), 21u);
+}
+
+TEST_F(SimplifyTest, ChecksAndReadsThatAreWaitedForStay) {
+  const Output x = Placeholder();
+  const Output v =
+      scope_.Add("VariableV2", {},
+                 {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
+  const Output check =
+      scope_.Add("CheckNumerics", {x}, {{"message", std::string("m")}});
+  const Output read = scope_.Add("Identity", {v});
+  Keep(scope_.Control(std::vector<Output>{check, read}).Add("Square", {x}));
+  // This one is read for a value that nobody takes.
+  const Output unused = scope_.Add("Neg", {scope_.Add("Identity", {v})});
+  Keep(scope_.Control({unused.node}).Add("Square", {x}));
+  const std::vector<std::string> left = Left();
+  EXPECT_EQ(std::ranges::count(left, "CheckNumerics"), 1);
+  EXPECT_EQ(std::ranges::count(left, "Identity"), 1);
+  EXPECT_EQ(std::ranges::count(left, "Neg"), 0);
+}
+
+TEST_F(SimplifyTest, ValuesOfABranchThatMayNotBeTakenStay) {
+  const Output x = Placeholder();
+  const Output taken = scope_.Add(
+      "Switch", {x, scope_.Add("Placeholder", {}, {{"dtype", DType::kBool}})});
+  const Output in_branch = scope_.Add("Neg", {taken});
+  const Output after = scope_.Add("Exp", {in_branch});
+  Keep(scope_.Control({after.node}).Add("Square", {x}));
+  EXPECT_THAT(Left(), testing::Contains("Neg"));
+  EXPECT_EQ(Find("Square").control_inputs()[0]->type(), "Neg");
+}
+
 }  // namespace
 }  // namespace sluice
