@@ -14,6 +14,7 @@
 #include "sluice/client/operators.h"
 #include "sluice/client/ops.h"
 #include "sluice/client/variable.h"
+#include "sluice/client/variable_scope.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/graph/scope.h"
 #include "sluice/io/checkpoint_reader.h"

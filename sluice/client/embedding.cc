@@ -4,6 +4,7 @@
 
 #include "sluice/base/status.h"
 #include "sluice/client/op_call.h"
+#include "sluice/client/partitioners.h"
 
 namespace sluice {
 namespace {
@@ -92,15 +93,18 @@ std::vector<Variable> PartitionedVariable(
                                " parts along its first dimension"));
     return {};
   }
-  const std::string name =
-      scope.next_name().empty() ? "PartitionedVariable" : scope.next_name();
+  const Scope whole = scope.NameScope(
+      scope.next_name().empty() ? "PartitionedVariable" : scope.next_name());
+  std::string name = whole.context().name_scope;
+  if (name.ends_with('/')) name.pop_back();
+  std::vector<int> cuts(shape.rank(), 1);
+  cuts[0] = parts;
   std::vector<Variable> made;
-  for (int i = 0; i < parts; ++i) {
-    Shape part = {shape.dim(0) / parts + (i < shape.dim(0) % parts ? 1 : 0)};
-    for (int d = 1; d < shape.rank(); ++d) part.AddDim(shape.dim(d));
-    made.emplace_back(scope.Named(StrCat(name, "/part_", i)), initializer(part),
-                      options);
-    if (!scope.ok()) return {};
+  for (VariablePart& part : CutVariable(name, shape, cuts)) {
+    VariableOptions one = options;
+    one.slice = std::move(part.slice);
+    made.emplace_back(whole.Named(part.name), initializer(part.shape), one);
+    if (!whole.ok()) return {};
   }
   return made;
 }

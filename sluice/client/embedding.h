@@ -17,7 +17,10 @@ namespace sluice {
 // `parts` variables `<name>/part_0`, …, which together are a variable of
 // `shape`, cut along its first dimension; the first ones have a row more if the
 // rows do not come out even. `initializer` makes the first value of a part of
-// that shape. Under a replica device setter each part gets its own ps.
+// that shape. Under a replica device setter each part gets its own ps; a
+// checkpoint has the whole under its name, so that it can be restored into
+// another number of parts. VariableScope (variable_scope.h) cuts along other
+// dimensions, too.
 std::vector<Variable> PartitionedVariable(
     const Scope& scope, const Shape& shape, int parts,
     const std::function<Initializer(const Shape& part)>& initializer,

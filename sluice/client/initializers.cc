@@ -126,8 +126,7 @@ Initializer TruncatedNormalInitializer(Shape shape, double mean, double stddev,
                 stddev, options);
 }
 
-Initializer GlorotUniformInitializer(Shape shape,
-                                     const RandomOptions& options) {
+double GlorotUniformLimit(const Shape& shape) {
   const int rank = shape.rank();
   double field = 1;
   for (int i = 0; i + 2 < rank; ++i) field *= static_cast<double>(shape.dim(i));
@@ -135,7 +134,12 @@ Initializer GlorotUniformInitializer(Shape shape,
       rank == 0 ? 1 : field * static_cast<double>(shape.dim(rank - 1));
   const double in =
       rank < 2 ? out : field * static_cast<double>(shape.dim(rank - 2));
-  const double limit = std::sqrt(3.0 / std::max(1.0, (in + out) / 2));
+  return std::sqrt(3.0 / std::max(1.0, (in + out) / 2));
+}
+
+Initializer GlorotUniformInitializer(Shape shape,
+                                     const RandomOptions& options) {
+  const double limit = GlorotUniformLimit(shape);
   return RandomUniformInitializer(std::move(shape), -limit, limit, options);
 }
 

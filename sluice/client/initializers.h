@@ -35,5 +35,7 @@ Initializer TruncatedNormalInitializer(Shape shape, double mean, double stddev,
 // dimensions, the ones before being its field. What get_variable uses.
 Initializer GlorotUniformInitializer(Shape shape,
                                      const RandomOptions& options = {});
+// Its bound for that shape: values are in [-limit, limit).
+double GlorotUniformLimit(const Shape& shape);
 
 }  // namespace sluice

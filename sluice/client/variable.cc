@@ -21,6 +21,10 @@ Scope Reopened(const Scope& scope, std::string_view name) {
   return scope.Named(scope.NameScope(name).context().name_scope);
 }
 
+std::shared_ptr<const SaveSlice> Shared(const std::optional<SaveSlice>& slice) {
+  return slice ? std::make_shared<const SaveSlice>(*slice) : nullptr;
+}
+
 }  // namespace
 
 Variable::Variable(const Scope& scope, Output initial_value,
@@ -50,12 +54,14 @@ Variable::Variable(const Nodes& nodes)
       value_(nodes.value),
       initial_value_(nodes.initial_value),
       initializer_(nodes.initializer),
-      trainable_(nodes.trainable) {}
+      trainable_(nodes.trainable),
+      slice_(Shared(nodes.slice)) {}
 
 void Variable::Build(const Scope& outer, const Initializer& initial_value,
                      bool in_initializer_scope,
                      const VariableOptions& options) {
   trainable_ = options.trainable;
+  slice_ = Shared(options.slice);
   // A variable made inside of control_dependencies or cond exists anyhow.
   const Scope scope = outer.NoControl().NameScope(
       outer.next_name().empty() ? "Variable" : outer.next_name());
@@ -126,6 +132,20 @@ DType Variable::dtype() const { return ref_.node->attr<DType>("dtype"); }
 
 PartialShape Variable::shape() const {
   return resource() ? ref_.node->output_handle(0).shape : ShapeOf(ref_);
+}
+
+const std::string& Variable::saved_name() const {
+  return slice_ ? slice_->full_name : name();
+}
+
+std::string Variable::saved_slice() const {
+  if (!slice_) return "";
+  std::string whole, part;
+  for (int i = 0; i < slice_->full_shape.rank(); ++i) {
+    StrAppend(&whole, slice_->full_shape.dim(i), " ");
+    StrAppend(&part, i == 0 ? "" : ":", slice_->offset[i], ",", shape().dim(i));
+  }
+  return StrCat(whole, part);
 }
 
 bool Variable::resource() const { return TypeOf(ref_) == DType::kResource; }

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -24,6 +26,15 @@ namespace sluice {
 // `<variable>/Initializer/…` and runs where the variable lives.
 using Initializer = std::function<Output(const Scope&)>;
 
+// Where a part lies in the variable that it is a part of. Checkpoints have the
+// whole one under its name, however it is cut.
+struct SaveSlice {
+  std::string full_name;
+  Shape full_shape;
+  // Of the part's first element, for each dimension.
+  std::vector<int64_t> offset;
+};
+
 struct VariableOptions {
   // Optimizers update it unless told otherwise.
   bool trainable = true;
@@ -33,6 +44,8 @@ struct VariableOptions {
   bool validate_shape = true;
   // Besides kTrainableVariables, which `trainable` is for.
   std::vector<std::string> collections = {keys::kGlobalVariables};
+  // The part of a larger variable that it is, if it is one.
+  std::optional<SaveSlice> slice = std::nullopt;
 };
 
 // A value; the graph owns the nodes. Thread-compatible.
@@ -56,7 +69,7 @@ class Variable {
   explicit operator bool() const { return static_cast<bool>(ref_); }
   bool operator==(const Variable& other) const { return ref_ == other.ref_; }
 
-  // "w": the name of its node and of its tensor in a checkpoint.
+  // "w": the name of its node.
   const std::string& name() const { return ref_.node->name(); }
   Graph& graph() const { return ref_.node->graph(); }
   Node* node() const { return ref_.node; }
@@ -65,6 +78,13 @@ class Variable {
   PartialShape shape() const;
   bool trainable() const { return trainable_; }
   bool resource() const;
+
+  // The part that it is of a larger variable, or null.
+  const SaveSlice* slice() const { return slice_.get(); }
+  // Its tensor in a checkpoint, and which slice of that: "table" and "100 20
+  // 50,50:0,20", or its own name and "" if it is no part.
+  const std::string& saved_name() const;
+  std::string saved_slice() const;
 
   // The reference, or the handle: what updates and gradients take.
   Output ref() const { return ref_; }
@@ -86,6 +106,7 @@ class Variable {
     Output ref, value, initial_value;
     Node* initializer = nullptr;
     bool trainable = true;
+    std::optional<SaveSlice> slice = std::nullopt;
   };
   explicit Variable(const Nodes& nodes);
 
@@ -101,6 +122,8 @@ class Variable {
   Output initial_value_;
   Node* initializer_ = nullptr;
   bool trainable_ = true;
+  // Shared by copies; most variables have none.
+  std::shared_ptr<const SaveSlice> slice_;
 };
 
 }  // namespace sluice

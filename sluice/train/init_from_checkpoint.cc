@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<FirstValue>> Expand(
     const std::vector<Variable>& variables) {
   std::vector<FirstValue> values;
   for (const Variable& variable : variables) {
-    if (variable.name() == target) values.push_back({variable, tensor});
+    if (variable.saved_name() == target) values.push_back({variable, tensor});
   }
   if (!values.empty()) return values;
   const size_t slash = target.rfind('/');
@@ -46,8 +46,8 @@ absl::StatusOr<std::vector<FirstValue>> Expand(
   }
   const std::string prefix = scope.empty() ? "" : StrCat(scope, "/");
   for (const Variable& variable : variables) {
-    if (!variable.name().starts_with(prefix)) continue;
-    const std::string inside = variable.name().substr(prefix.size());
+    if (!variable.saved_name().starts_with(prefix)) continue;
+    const std::string inside = variable.saved_name().substr(prefix.size());
     values.push_back(
         {variable, tensor == "/" ? inside : StrCat(tensor, inside)});
   }
@@ -61,11 +61,14 @@ absl::Status Check(const FirstValue& value, CheckpointReader& reader,
     return InvalidArgument("Tensor ", value.tensor, " is not found in ", prefix,
                            " checkpoint");
   }
-  if (value.variable.shape().CompatibleWith(stored->shape)) {
-    return absl::OkStatus();
-  }
+  // Of a part, the whole is there.
+  const SaveSlice* slice = value.variable.slice();
+  const PartialShape wanted = slice == nullptr
+                                  ? value.variable.shape()
+                                  : PartialShape(slice->full_shape);
+  if (wanted.CompatibleWith(stored->shape)) return absl::OkStatus();
   return InvalidArgument("Shape of variable ", TensorName(value.variable.ref()),
-                         " (", value.variable.shape().DebugString(),
+                         " (", wanted.DebugString(),
                          ") doesn't match with shape of tensor ", value.tensor,
                          " (", stored->shape.DebugString(),
                          ") from checkpoint reader.");
@@ -85,17 +88,19 @@ Variable WithInitializer(const Scope& outer, const FirstValue& value,
                           .NameScope("checkpoint_initializer");
   const Output restored =
       scope.Named(scope.context().name_scope)
-          .AddMulti("RestoreV2",
-                    {scope.Named("prefix").Scalar(prefix),
-                     OneString(scope, "tensor_names", value.tensor),
-                     OneString(scope, "shape_and_slices", "")},
-                    {{"dtypes", std::vector<DType>{variable.dtype()}}})
+          .AddMulti(
+              "RestoreV2",
+              {scope.Named("prefix").Scalar(prefix),
+               OneString(scope, "tensor_names", value.tensor),
+               OneString(scope, "shape_and_slices", variable.saved_slice())},
+              {{"dtypes", std::vector<DType>{variable.dtype()}}})
           .front();
   if (!scope.ok()) return variable;
   Variable::Nodes nodes;
   nodes.ref = variable.ref();
   nodes.value = variable.value();
   nodes.trainable = variable.trainable();
+  if (variable.slice()) nodes.slice = *variable.slice();
   nodes.initial_value = restored;
   nodes.initializer =
       variable.resource()

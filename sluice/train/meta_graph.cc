@@ -58,6 +58,15 @@ std::string VariableBytes(const Variable& variable) {
   }
   def.set_is_resource(variable.resource());
   def.set_trainable(variable.trainable());
+  if (const SaveSlice* slice = variable.slice()) {
+    pb::SaveSliceInfoDef* info = def.mutable_save_slice_info_def();
+    info->set_full_name(slice->full_name);
+    for (int i = 0; i < slice->full_shape.rank(); ++i) {
+      info->add_full_shape(slice->full_shape.dim(i));
+      info->add_var_offset(slice->offset[i]);
+      info->add_var_shape(variable.shape().dim(i));
+    }
+  }
   return def.SerializeAsString();
 }
 
@@ -96,6 +105,25 @@ std::string ScopePrefix(const std::string& scope) {
   return scope.empty() || scope.ends_with('/') ? scope : StrCat(scope, "/");
 }
 
+absl::StatusOr<SaveSlice> SliceFromDef(const pb::SaveSliceInfoDef& def,
+                                       const std::string& scope) {
+  if (def.var_offset_size() != def.full_shape_size()) {
+    return InvalidArgument("a part of ", def.full_name(), " has ",
+                           def.var_offset_size(), " offsets for ",
+                           def.full_shape_size(), " dimensions");
+  }
+  SaveSlice slice;
+  slice.full_name = Below(scope, def.full_name());
+  for (const int64_t dim : def.full_shape()) {
+    if (dim < 0) {
+      return InvalidArgument(def.full_name(), " has a dimension of ", dim);
+    }
+    slice.full_shape.AddDim(dim);
+  }
+  slice.offset.assign(def.var_offset().begin(), def.var_offset().end());
+  return slice;
+}
+
 absl::StatusOr<Variable> VariableFromBytes(const std::string& bytes,
                                            const std::string& scope,
                                            Graph* graph) {
@@ -115,7 +143,20 @@ absl::StatusOr<Variable> VariableFromBytes(const std::string& bytes,
   }
   nodes.initializer = graph->FindNode(Below(scope, def.initializer_name()));
   nodes.trainable = def.trainable();
-  return Variable(nodes);
+  if (def.has_save_slice_info_def()) {
+    SLUICE_ASSIGN_OR_RETURN(nodes.slice,
+                            SliceFromDef(def.save_slice_info_def(), scope));
+  }
+  Variable variable(nodes);
+  if (nodes.slice &&
+      (!variable.shape().FullyDefined() ||
+       variable.shape().rank() != nodes.slice->full_shape.rank())) {
+    return InvalidArgument("variable ", variable.name(), " of shape ",
+                           variable.shape().DebugString(),
+                           " is no part of one of shape ",
+                           nodes.slice->full_shape.DebugString());
+  }
+  return variable;
 }
 
 // A name with ':' is a tensor, one without an op.

@@ -75,9 +75,11 @@ Node* ExponentialMovingAverage::Apply(const Scope& scope,
     Variable shadow = average(var);
     if (!shadow) {
       const Scope beside = scope.NoControl().NameScope("").Colocate(var.node());
-      shadow = Variable(beside.Named(average_name(var)),
-                        InitializedValue(beside, var),
-                        {.trainable = false, .resource = var.resource()});
+      const std::string name = average_name(var);
+      shadow = Variable(beside.Named(name), InitializedValue(beside, var),
+                        {.trainable = false,
+                         .resource = var.resource(),
+                         .slice = SliceOfSlot(var, name)});
       averages_.push_back({var.ref(), {var.value(), shadow}});
       Collections::Of(scope.graph()).Add(keys::kMovingAverageVariables, var);
     }
@@ -150,17 +152,24 @@ std::string ExponentialMovingAverage::average_name(
   return shadow ? shadow.name() : StrCat(variable.name(), "/", options_.name);
 }
 
-std::map<std::string, Variable> ExponentialMovingAverage::variables_to_restore(
-    Graph& graph) const {
+std::multimap<std::string, Variable>
+ExponentialMovingAverage::variables_to_restore(Graph& graph) const {
   std::vector<Variable> averaged = TrainableVariables(graph);
-  const std::vector<Variable> moving =
-      Collections::Of(graph).variables(keys::kMovingAverageVariables);
-  averaged.insert(averaged.end(), moving.begin(), moving.end());
-  std::map<std::string, Variable> restored;
-  for (const Variable& var : averaged) restored[average_name(var)] = var;
+  for (const Variable& var :
+       Collections::Of(graph).variables(keys::kMovingAverageVariables)) {
+    if (std::ranges::find(averaged, var) == averaged.end()) {
+      averaged.push_back(var);
+    }
+  }
+  std::multimap<std::string, Variable> restored;
+  for (const Variable& var : averaged) {
+    const std::string name = average_name(var);
+    const std::optional<SaveSlice> slice = SliceOfSlot(var, name);
+    restored.emplace(slice ? slice->full_name : name, var);
+  }
   for (const Variable& var : GlobalVariables(graph)) {
     if (std::ranges::find(averaged, var) == averaged.end()) {
-      restored.emplace(var.name(), var);
+      restored.emplace(var.saved_name(), var);
     }
   }
   return restored;

@@ -3,7 +3,7 @@
 //
 //   ExponentialMovingAverage ema(0.999);
 //   Node* train = ema.Apply(scope.Control({step}));  // After each step.
-//   Saver saver(scope, {.variables = ema.variables_to_restore(graph)});
+//   Saver saver(scope, {.named = ema.variables_to_restore(graph)});
 #pragma once
 
 #include <map>
@@ -47,8 +47,9 @@ class ExponentialMovingAverage {
   // What it is called, whether it exists or not.
   std::string average_name(const Variable& variable) const;
   // Name in a checkpoint -> variable to restore from it: averages for trainable
-  // and averaged variables, all others as they are.
-  std::map<std::string, Variable> variables_to_restore(Graph& graph) const;
+  // and averaged variables, all others as they are. Parts of a variable have
+  // the same name.
+  std::multimap<std::string, Variable> variables_to_restore(Graph& graph) const;
 
  private:
   struct Average {

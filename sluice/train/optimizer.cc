@@ -7,6 +7,7 @@
 #include "sluice/base/status.h"
 #include "sluice/client/collections.h"
 #include "sluice/train/apply.h"
+#include "sluice/train/variable_ops.h"
 
 namespace sluice {
 namespace {
@@ -212,10 +213,13 @@ void Optimizer::MakeSlot(const Scope& scope, const Variable& var,
   Variable& made = slots_[std::string(slot)][var.node()];
   if (made) return;
   // Named after the variable wherever it is made.
-  made = Variable(scope.NameScope("")
-                      .Colocate(var.node())
-                      .Named(StrCat(var.name(), "/", op_name)),
-                  initial, {.trainable = false, .resource = var.resource()});
+  const std::string name = StrCat(var.name(), "/", op_name);
+  const std::string unique =
+      scope.graph().build().UniqueName(name, /*mark_as_used=*/false);
+  made = Variable(scope.NameScope("").Colocate(var.node()).Named(name), initial,
+                  {.trainable = false,
+                   .resource = var.resource(),
+                   .slice = SliceOfSlot(var, unique)});
 }
 
 void Optimizer::MakeZerosSlot(const Scope& scope, const Variable& var,

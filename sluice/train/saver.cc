@@ -16,28 +16,48 @@
 namespace sluice {
 namespace {
 
-absl::StatusOr<std::map<std::string, Variable>> ToSave(
-    Graph& graph, const SaverOptions& options) {
-  std::map<std::string, Variable> names = options.named;
-  if (names.empty()) {
+// Whether both may have the same name in a checkpoint: as parts of one.
+absl::Status CheckTogether(const std::string& name, const Variable& a,
+                           const Variable& b) {
+  if (!a.slice() && !b.slice()) {
+    return InvalidArgument("At least two variables have the same name: ", name);
+  }
+  if (!a.slice() || !b.slice()) {
+    return InvalidArgument("Mixing slices and non-slices with the same name: ",
+                           name);
+  }
+  if (a.slice()->full_name != b.slice()->full_name) {
+    return InvalidArgument("Slices must all be from the same tensor: ",
+                           a.slice()->full_name, " != ", b.slice()->full_name);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SavedVariables> ToSave(Graph& graph,
+                                      const SaverOptions& options) {
+  SavedVariables saved = options.named;
+  if (saved.empty()) {
     for (const Variable& variable : options.variables.empty()
                                         ? GlobalVariables(graph)
                                         : options.variables) {
-      if (!names.emplace(variable.name(), variable).second) {
-        return InvalidArgument("At least two variables have the same name: ",
-                               variable.name());
-      }
+      if (!variable) return InvalidArgument("One of the variables is none");
+      saved.emplace(variable.saved_name(), variable);
     }
   }
   std::map<const Node*, std::string> seen;
-  for (const auto& [name, variable] : names) {
+  for (auto it = saved.begin(); it != saved.end(); ++it) {
+    const auto& [name, variable] = *it;
     if (!variable) return InvalidArgument("There is no variable for ", name);
     if (!seen.emplace(variable.node(), name).second) {
       return InvalidArgument(
           "The same saveable will be restored with two names: ", name);
     }
+    const auto first = saved.find(name);
+    if (first != it) {
+      SLUICE_RETURN_IF_ERROR(CheckTogether(name, first->second, variable));
+    }
   }
-  return names;
+  return saved;
 }
 
 constexpr std::string_view kMismatch =
@@ -99,8 +119,7 @@ Saver::Saver(const Scope& scope, SaverOptions options)
             return def;
           }(),
           options) {
-  const absl::StatusOr<std::map<std::string, Variable>> variables =
-      ToSave(graph_, options_);
+  const absl::StatusOr<SavedVariables> variables = ToSave(graph_, options_);
   if (!variables.ok()) {
     scope.Fail(variables.status());
     return;

@@ -28,8 +28,9 @@ namespace sluice {
 struct SaverOptions {
   // Empty: all global variables.
   std::vector<Variable> variables = {};
-  // In place of `variables`: by the name in the checkpoint.
-  std::map<std::string, Variable> named = {};
+  // In place of `variables`: by the name in the checkpoint. The parts of one
+  // variable have the same.
+  std::multimap<std::string, Variable> named = {};
   // Every device writes a file of its own.
   bool sharded = false;
   // The task that owns the checkpoint directory, "/job:worker/task:0", when the

@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-using Variables = std::map<std::string, Variable>;
+using Variables = SavedVariables;
 
 Output Strings(const Scope& scope, std::vector<std::string> values) {
   return scope.Const(
@@ -18,9 +18,11 @@ Output Strings(const Scope& scope, std::vector<std::string> values) {
                               std::span<const std::string>(values)));
 }
 
-// The value of a ref variable is read where it is written to the file.
+// The value of a ref variable is read where it is written to the file; that of
+// a part, as in TensorFlow, where it lives.
 Output Saved(const Variable& variable) {
-  return variable.resource() ? variable.value() : variable.ref();
+  const bool by_value = variable.resource() || variable.slice() != nullptr;
+  return by_value ? variable.value() : variable.ref();
 }
 
 Scope OwnName(const Scope& scope) {
@@ -50,15 +52,15 @@ struct Listed {
 };
 Listed ListOf(const Scope& scope, const Variables& variables,
               std::string_view slices = "shape_and_slices") {
-  std::vector<std::string> names;
+  std::vector<std::string> names, parts;
   Listed list;
   for (const auto& [name, variable] : variables) {
     names.push_back(name);
+    parts.push_back(variable.saved_slice());
     list.types.push_back(variable.dtype());
   }
-  const std::vector<std::string> whole(names.size());
   list.names = Strings(scope.Named("tensor_names"), std::move(names));
-  list.slices = Strings(scope.Named(slices), whole);
+  list.slices = Strings(scope.Named(slices), std::move(parts));
   return list;
 }
 
@@ -138,7 +140,7 @@ std::map<std::string, Variables> ByDevice(const Scope& scope,
       scope.Fail(device.status());
       return {};
     }
-    groups[device->ToString()][name] = variable;
+    groups[device->ToString()].emplace(name, variable);
   }
   return groups;
 }

@@ -9,6 +9,9 @@
 
 namespace sluice {
 
+// By the name in the checkpoint, which the parts of a variable share.
+using SavedVariables = std::multimap<std::string, Variable>;
+
 struct SaverOpsOptions {
   bool sharded = false;
   bool reshape = false;
@@ -17,10 +20,9 @@ struct SaverOpsOptions {
   pb::SaverDef::CheckpointFormatVersion version = pb::SaverDef::V2;
 };
 
-// Adds them and says how they are called. `variables` by name in the
-// checkpoint; at least one. Errors go to the scope.
-pb::SaverDef BuildSaverOps(const Scope& scope,
-                           const std::map<std::string, Variable>& variables,
+// Adds them and says how they are called; for at least one variable. Errors go
+// to the scope.
+pb::SaverDef BuildSaverOps(const Scope& scope, const SavedVariables& variables,
                            const SaverOpsOptions& options);
 
 }  // namespace sluice

@@ -72,4 +72,13 @@ Node* ScatterRows(const Scope& scope, std::string_view op, const Variable& var,
                        {{"use_locking", use_locking}});
 }
 
+std::optional<SaveSlice> SliceOfSlot(const Variable& var,
+                                     std::string_view slot) {
+  if (!var.slice()) return std::nullopt;
+  SaveSlice slice = *var.slice();
+  // "table/part_0/Adam_1" is a part of "table/Adam_1".
+  StrAppend(&slice.full_name, slot.substr(var.name().size()));
+  return slice;
+}
+
 }  // namespace sluice

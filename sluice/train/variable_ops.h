@@ -30,4 +30,9 @@ Updated UpdateVariable(const Scope& scope, std::string_view op,
 Node* ScatterRows(const Scope& scope, std::string_view op, const Variable& var,
                   Output indices, Output rows, bool use_locking);
 
+// The part that a variable called `slot`, kept beside `var`, is of the one kept
+// beside the whole of which `var` is a part; none if it is no part.
+std::optional<SaveSlice> SliceOfSlot(const Variable& var,
+                                     std::string_view slot);
+
 }  // namespace sluice
