@@ -13,8 +13,9 @@ from sluice.framework.constant_op import constant  # noqa: F401
 from sluice.framework.device import DeviceSpec  # noqa: F401
 from sluice.framework.dtypes import (  # noqa: F401
     DType, as_dtype, bfloat16, complex128, complex64, double, float16,
-    float32, float64, half, int16, int32, int64, int8, qint16, qint32, qint8,
-    quint16, quint8, resource, string, uint16, uint32, uint64, uint8, variant)
+    float32, float32_ref, float64, half, int16, int32, int64, int8, qint16,
+    qint32, qint8, quint16, quint8, resource, string, uint16, uint32, uint64, uint8,
+    variant)
 from sluice.framework.dtypes import bool_ as bool  # noqa: F401
 from sluice.framework.errors import OpError  # noqa: F401
 from sluice.framework.op_builder import raw_ops  # noqa: F401
@@ -32,6 +33,7 @@ from sluice.framework.tensor_shape import Dimension, TensorShape  # noqa: F401
 from sluice.framework.tensor_util import (  # noqa: F401
     make_ndarray, make_tensor_proto)
 from sluice.ops import array_ops as _array_ops
+from sluice.ops import check_ops as _check_ops
 from sluice.ops import clip_ops as _clip_ops
 from sluice.ops import control_flow_ops as _control_flow_ops
 from sluice.ops import functional_ops as _functional_ops
@@ -39,10 +41,11 @@ from sluice.ops import init_ops as _init_ops
 from sluice.ops import math_ops as _math_ops
 from sluice.ops import partitioned_variables as _partitioned_variables
 from sluice.ops import random_ops as _random_ops
+from sluice.ops import string_ops as _string_ops
 from sluice.ops import variables as _variables
 from sluice.ops.custom_gradient import custom_gradient  # noqa: F401
 from sluice.ops.gradients import (  # noqa: F401
-    AggregationMethod, gradients, hessians)
+    AggregationMethod, UnconnectedGradients, gradients, hessians)
 from sluice.ops.variable_scope import (  # noqa: F401
     AUTO_REUSE, VariableScope, get_local_variable, get_variable,
     get_variable_scope, no_regularizer, variable_op_scope, variable_scope)
@@ -65,7 +68,9 @@ from sluice.ops.parsing_ops import (  # noqa: F401
     serialize_tensor)
 from sluice.ops.sparse_ops import (  # noqa: F401
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse,
-    sparse_merge, sparse_reorder, sparse_tensor_to_dense, sparse_to_dense)
+    sparse_fill_empty_rows, sparse_mask, sparse_merge, sparse_reorder,
+    sparse_retain, sparse_tensor_to_dense, sparse_to_dense,
+    sparse_to_indicator, sparse_transpose)
 from sluice.ops.state_ops import (  # noqa: F401
     assign, assign_add, assign_sub, batch_scatter_update, count_up_to,
     scatter_add, scatter_div, scatter_max, scatter_min, scatter_mul,
@@ -99,7 +104,18 @@ _export(_math_ops, """
     rint round rsqrt saturate_cast segment_sum sigmoid sign sin
     sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square
     squared_difference sub subtract tanh to_double to_float to_int32 to_int64
-    truediv truncatediv unsorted_segment_sum""")
+    truediv truncatediv truncatemod unsorted_segment_sum""")
+_export(_check_ops, """
+    assert_equal assert_greater assert_greater_equal assert_integer
+    assert_less assert_less_equal assert_near assert_negative
+    assert_non_negative assert_non_positive assert_none_equal assert_positive
+    assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in
+    assert_same_float_dtype assert_scalar assert_type is_non_decreasing
+    is_numeric_tensor is_strictly_increasing""")
+_export(_string_ops, """
+    as_string decode_base64 decode_compressed encode_base64 reduce_join
+    string_join string_strip string_to_hash_bucket string_to_hash_bucket_fast
+    string_to_hash_bucket_strong string_to_number""")
 _export(_clip_ops, """
     clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value
     global_norm""")
@@ -109,7 +125,7 @@ _export(_partitioned_variables, """
     variable_axis_size_partitioner""")
 _export(_functional_ops, "foldl foldr map_fn scan")
 _export(_random_ops, """
-    multinomial random_normal random_shuffle random_uniform set_random_seed
+    multinomial random_crop random_normal random_shuffle random_uniform set_random_seed
     truncated_normal""")
 _export(_init_ops, """
     constant_initializer glorot_normal_initializer glorot_uniform_initializer

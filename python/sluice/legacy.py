@@ -135,7 +135,7 @@ def names(package=None):
     }
     renamed = {name: name[len("batch_"):] for name in _BATCH.split()}
     renamed.update({
-        "all_variables": "global_variables", "inv": "reciprocal",
+        "VariableV2": "Variable", "all_variables": "global_variables", "inv": "reciprocal",
         "list_diff": "setdiff1d", "listdiff": "setdiff1d", "mul": "multiply",
         "neg": "negative", "pack": "stack", "select": "where",
         "sub": "subtract", "unpack": "unstack",

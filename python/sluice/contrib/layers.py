@@ -6,6 +6,7 @@ import numbers
 from sluice.framework import constant_op
 from sluice.framework import dtypes
 from sluice.framework import ops
+from sluice.ops import embedding_ops
 from sluice.ops import math_ops
 from sluice.ops import random_ops
 from sluice.platform import tf_logging as logging
@@ -146,3 +147,15 @@ def _fans(shape):
         fan_out *= float(d)
     return fan_in, fan_out
 
+
+def safe_embedding_lookup_sparse(embedding_weights, sparse_ids,
+                                 sparse_weights=None, combiner=None,
+                                 default_id=None, name=None,
+                                 partition_strategy="div", max_norm=None):
+    if combiner is None:
+        logging.warning('The default value of combiner will change from '
+                        '"mean" to "sqrtn" after 2016/11/01.')
+        combiner = "mean"
+    return embedding_ops.safe_embedding_lookup_sparse(
+        embedding_weights, sparse_ids, sparse_weights, combiner, default_id,
+        name, partition_strategy, max_norm)

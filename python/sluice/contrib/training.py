@@ -1,6 +1,7 @@
 """tf.contrib.training."""
 
 from sluice.contrib.hparams import HParams  # noqa: F401
+from sluice.framework import errors
 from sluice.framework import ops
 from sluice.ops import array_ops
 from sluice.ops import clip_ops
@@ -9,6 +10,7 @@ from sluice.ops import variables
 from sluice.platform import tf_logging as logging
 from sluice.training import monitored_session
 from sluice.training import optimizer as optimizer_lib
+from sluice.training import queue_runner_impl
 from sluice.training import training_util
 from sluice.training.checkpoint_management import (  # noqa: F401
     checkpoints_iterator, wait_for_new_checkpoint)
@@ -138,21 +140,78 @@ def _with_dependencies(dependencies, tensor):
         return array_ops.identity(tensor)
 
 
-def bucket(*args, **kwargs):
-    raise NotImplementedError("tf.contrib.training.bucket is not part of "
-                              "Sluice; use tf.train.batch(dynamic_pad=True).")
+def _refuse(name, instead):
+    raise NotImplementedError("tf.contrib.training.%s is not part of Sluice; "
+                              "use %s." % (name, instead))
 
 
-def stratified_sample(*args, **kwargs):
-    raise NotImplementedError("tf.contrib.training.stratified_sample is not "
-                              "part of Sluice; use tf.train.maybe_batch.")
+def bucket(tensors, which_bucket, batch_size, num_buckets, num_threads=1,
+           capacity=32, bucket_capacities=None, shapes=None,
+           dynamic_pad=False, allow_smaller_final_batch=False,
+           keep_input=True, shared_name=None, name=None):
+    _refuse("bucket", "tf.train.batch(dynamic_pad=True)")
 
 
-class FeedingQueueRunner(object):
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "tf.contrib.training.FeedingQueueRunner is not part of Sluice; use "
-            "tf.train.QueueRunner, or feed in the loop.")
+def bucket_by_sequence_length(
+        input_length, tensors, batch_size, bucket_boundaries, num_threads=1,
+        capacity=32, bucket_capacities=None, shapes=None, dynamic_pad=False,
+        allow_smaller_final_batch=False, keep_input=True, shared_name=None,
+        name=None):
+    _refuse("bucket_by_sequence_length", "tf.train.batch(dynamic_pad=True)")
+
+
+def stratified_sample(tensors, labels, target_probs, batch_size,
+                      init_probs=None, enqueue_many=False, queue_capacity=16,
+                      threads_per_queue=1, name=None):
+    _refuse("stratified_sample", "tf.train.maybe_batch")
+
+
+def rejection_sample(tensors, accept_prob_fn, batch_size, queue_threads=1,
+                     enqueue_many=False, prebatch_capacity=16,
+                     prebatch_threads=1, runtime_checks=False, name=None):
+    _refuse("rejection_sample", "tf.train.maybe_batch")
+
+
+def weighted_resample(inputs, weights, overall_rate, scope=None,
+                      mean_decay=0.999, seed=None):
+    _refuse("weighted_resample", "tf.multinomial and tf.gather")
+
+
+def resample_at_rate(inputs, rates, scope=None, seed=None, back_prop=False):
+    _refuse("resample_at_rate", "tf.multinomial and tf.gather")
+
+
+class FeedingQueueRunner(queue_runner_impl.QueueRunner):
+    """Runs enqueue operations, each with what its function gives to feed."""
+
+    def __init__(self, queue=None, enqueue_ops=None, close_op=None,
+                 cancel_op=None, feed_fns=None,
+                 queue_closed_exception_types=None):
+        super().__init__(
+            queue, enqueue_ops, close_op, cancel_op,
+            queue_closed_exception_types=queue_closed_exception_types or
+            (errors.OutOfRangeError, errors.CancelledError))
+        if feed_fns is None:
+            feed_fns = [None] * len(enqueue_ops)
+        elif len(feed_fns) != len(enqueue_ops):
+            raise ValueError("If feed_fns is not None, it must have the same "
+                             "length as enqueue_ops.")
+        self._feed_fns = feed_fns
+
+    def _make_enqueue(self, sess, enqueue_op, index):
+        feed = self._feed_fns[index]
+        if feed is None:
+            return super()._make_enqueue(sess, enqueue_op, index)
+        return lambda: sess.run(enqueue_op, feed_dict=feed())
+
+    def to_proto(self):
+        raise NotImplementedError("FeedingQueueRunner does not support "
+                                  "serialization to proto.")
+
+    @staticmethod
+    def from_proto(queue_runner_def, import_scope=None):
+        raise NotImplementedError("FeedingQueueRunner does not support "
+                                  "serialization to proto.")
 
 
 def train(train_op, logdir, master="", is_chief=True, scaffold=None,

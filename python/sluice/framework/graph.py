@@ -25,6 +25,8 @@ _SCOPE_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/-]*$")
 class Graph(object):
     """A set of operations that sessions run."""
 
+    building_function = False
+
     def __init__(self):
         self._core = _sluice.GraphCore()
         self._ops = []
@@ -34,7 +36,6 @@ class Graph(object):
         self._unfeedable = set()
         self._unfetchable = set()
         self._device_scopes = []
-        self.building_function = False
         self._container = ""
         self._variable_store = None
         self._variable_creators = []
@@ -389,8 +390,9 @@ class Graph(object):
     def prevent_fetching(self, op):
         self._unfetchable.add(op)
 
-    def is_fetchable(self, element):
-        op = element.op if isinstance(element, Tensor) else element
+    def is_fetchable(self, tensor_or_op):
+        op = tensor_or_op.op if isinstance(tensor_or_op, Tensor) else \
+            tensor_or_op
         return op not in self._unfetchable and \
             self._core.node_fetchable(op._id)
 

@@ -43,6 +43,9 @@ class IndexedSlices(object):
     def graph(self):
         return self._values.graph
 
+    def consumers(self):
+        return self._values.consumers()
+
     def __str__(self):
         return "IndexedSlices(indices=%s, values=%s%s)" % (
             self._indices, self._values,

@@ -275,6 +275,18 @@ class ConditionalAccumulatorBase(object):
     name = property(lambda self: self._name)
     dtype = property(lambda self: self._dtype)
 
+    def num_accumulated(self, name=None):
+        return apply_op("AccumulatorNumAccumulated",
+                        name or "%s_NumAccumulated" % self._name,
+                        handle=self._accumulator_ref)
+
+    def set_global_step(self, new_global_step, name=None):
+        return build("AccumulatorSetGlobalStep", name,
+                     handle=self._accumulator_ref,
+                     new_global_step=math_ops.cast(
+                         ops.convert_to_tensor(new_global_step),
+                         _dtypes.int64))
+
 
 def _checked_reduction(reduction_type):
     if reduction_type not in ("MEAN", "SUM"):
@@ -361,18 +373,6 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         taken = self.take_grad(num_required, name)
         return ops.IndexedSlices(indices=taken.indices, values=taken.values,
                                  dense_shape=taken.shape)
-
-    def num_accumulated(self, name=None):
-        return apply_op("AccumulatorNumAccumulated",
-                        name or "%s_NumAccumulated" % self._name,
-                        handle=self._accumulator_ref)
-
-    def set_global_step(self, new_global_step, name=None):
-        return build("AccumulatorSetGlobalStep", name,
-                     handle=self._accumulator_ref,
-                     new_global_step=math_ops.cast(
-                         ops.convert_to_tensor(new_global_step),
-                         _dtypes.int64))
 
 
 class Barrier(object):

@@ -1,9 +1,17 @@
 """tf.gradients, over the engine's gradients and those Python registers."""
 
+import enum
+
 from sluice import _sluice
 from sluice.framework import errors
 from sluice.framework import gradient_registry
 from sluice.framework import ops
+
+
+class UnconnectedGradients(enum.Enum):
+    """What gradients gives for an x that no y depends on."""
+    NONE = "none"
+    ZERO = "zero"
 
 
 class AggregationMethod(object):
@@ -47,7 +55,7 @@ def _x_tensor(x):
 def gradients(ys, xs, grad_ys=None, name="gradients",
               colocate_gradients_with_ops=False, gate_gradients=False,
               aggregation_method=None, stop_gradients=None,
-              unconnected_gradients="none"):
+              unconnected_gradients=UnconnectedGradients.NONE):
     ys, xs = _as_list(ys), _as_list(xs)
     stops = _as_list(stop_gradients) if stop_gradients is not None else []
     if grad_ys is None:

@@ -15,15 +15,27 @@ def diag_part(input, name=None):
     return apply_op("DiagPart", name, input=input)
 
 
-def matrix_diag(diagonal, name="diag"):
+def _only_main_diagonal(k=0, **sizes):
+    if k != 0 or any(v not in (-1, 0) for v in sizes.values()):
+        raise NotImplementedError(
+            "Matrices have a main diagonal only: other diagonals, sizes and "
+            "paddings (MatrixDiagV2) are not part of Sluice.")
+
+
+def matrix_diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1,
+                padding_value=0):
+    _only_main_diagonal(k, rows=num_rows, cols=num_cols,
+                        padding_value=padding_value)
     return apply_op("MatrixDiag", name, diagonal=diagonal)
 
 
-def matrix_diag_part(input, name="diag_part"):
+def matrix_diag_part(input, name="diag_part", k=0, padding_value=0):
+    _only_main_diagonal(k, padding_value=padding_value)
     return apply_op("MatrixDiagPart", name, input=input)
 
 
-def matrix_set_diag(input, diagonal, name="set_diag"):
+def matrix_set_diag(input, diagonal, name="set_diag", k=0):
+    _only_main_diagonal(k)
     return apply_op("MatrixSetDiag", name, input=input, diagonal=diagonal)
 
 

@@ -64,6 +64,7 @@ greater_equal = _binary("GreaterEqual")
 logical_and = _binary("LogicalAnd")
 logical_or = _binary("LogicalOr")
 truncatediv = _binary("TruncateDiv")
+truncatemod = _binary("TruncateMod")
 real_div = _binary("RealDiv")
 
 
@@ -360,7 +361,11 @@ def segment_sum(data, segment_ids, name=None):
 
 
 def _sparse_segment(op_type):
-    def function(data, indices, segment_ids, name=None):
+    def function(data, indices, segment_ids, name=None, num_segments=None):
+        if num_segments is not None:
+            return apply_op(op_type + "WithNumSegments", name, data=data,
+                            indices=indices, segment_ids=segment_ids,
+                            num_segments=num_segments)
         return apply_op(op_type, name, data=data, indices=indices,
                         segment_ids=segment_ids)
     return function
@@ -375,7 +380,18 @@ def l2_loss(t, name=None):
     return apply_op("L2Loss", name, t=t)
 
 
-def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None):
+def _one_of(old, new, old_name, new_name):
+    """What was given under the new or the old name of an argument."""
+    if old is not None and new is not None:
+        raise ValueError("Cannot specify both '%s' and '%s'" % (new_name,
+                                                                old_name))
+    return old if new is None else new
+
+
+def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None,
+                     reduction_indices=None, keep_dims=None):
+    axis = _one_of(reduction_indices, axis, "reduction_indices", "axis")
+    keepdims = bool(_one_of(keep_dims, keepdims, "keep_dims", "keepdims"))
     with ops.name_scope(name, "ReduceLogSumExp", [input_tensor]):
         highest = reduce_max(input_tensor, axis=axis, keepdims=True)
         shift = array_ops.stop_gradient(array_ops.where(
@@ -387,13 +403,17 @@ def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None):
         return add(result, shift)
 
 
-def count_nonzero(input_tensor, axis=None, keepdims=None,
-                  dtype=dtypes.int64, name=None):
-    with ops.name_scope(name, "count_nonzero", [input_tensor]):
-        x = ops.convert_to_tensor(input_tensor)
-        return cast(reduce_sum(to_int64(not_equal(
-            x, constant_op.constant(0, x.dtype.base_dtype))), axis=axis,
-            keepdims=keepdims), dtype)
+def count_nonzero(input_tensor=None, axis=None, keepdims=None,
+                  dtype=dtypes.int64, name=None, reduction_indices=None,
+                  keep_dims=None, input=None):
+    x = _one_of(input_tensor, input, "input_tensor", "input")
+    axis = _one_of(reduction_indices, axis, "reduction_indices", "axis")
+    keepdims = _one_of(keep_dims, keepdims, "keep_dims", "keepdims")
+    with ops.name_scope(name, "count_nonzero", [x]):
+        x = ops.convert_to_tensor(x, name="input")
+        zero = array_ops.zeros([], dtype=x.dtype.base_dtype)
+        return cast(reduce_sum(cast(not_equal(x, zero), dtypes.int64),
+                               axis=axis, keepdims=keepdims), dtype)
 
 
 def _slices_to_tensor(value, dtype=None, name=None, as_ref=False):

@@ -145,3 +145,64 @@ def take_many_sparse_from_tensors_map(sparse_map_op, sparse_handles,
             container=sparse_map_op.get_attr("container"),
             shared_name=shared_name)
     return _from_parts(parts, rank)
+
+
+def sparse_fill_empty_rows(sp_input, default_value, name=None):
+    """(filled, which rows were empty): each has `default_value` at least."""
+    sp_input = _checked(sp_input)
+    with ops.name_scope(name, "SparseFillEmptyRows", [sp_input]):
+        default_value = ops.convert_to_tensor(
+            default_value, dtype=sp_input.values.dtype)
+        filled = apply_op("SparseFillEmptyRows", None,
+                          indices=sp_input.indices, values=sp_input.values,
+                          dense_shape=sp_input.dense_shape,
+                          default_value=default_value)
+        return (sparse_tensor.SparseTensor(filled[0], filled[1],
+                                           sp_input.dense_shape), filled[2])
+
+
+def sparse_retain(sp_input, to_retain):
+    """The values for which the vector of bools says so."""
+    sp_input = _checked(sp_input)
+    to_retain = ops.convert_to_tensor(to_retain)
+    if sp_input.values.shape.ndims is not None:
+        to_retain.shape.assert_is_compatible_with(sp_input.values.shape)
+    where = array_ops.reshape(array_ops.where(to_retain), [-1])
+    return sparse_tensor.SparseTensor(
+        array_ops.gather(sp_input.indices, where),
+        array_ops.gather(sp_input.values, where),
+        array_ops.identity(sp_input.dense_shape))
+
+
+def sparse_transpose(sp_input, perm=None, name=None):
+    with ops.name_scope(name, "SparseTranspose", [sp_input]):
+        sp_input = _checked(sp_input)
+        if perm is None:
+            rank = array_ops.size(sp_input.dense_shape)
+            perm = (rank - 1) - math_ops.range(0, rank, 1)
+        indices = array_ops.transpose(array_ops.gather(
+            array_ops.transpose(sp_input.indices), perm))
+        shape = array_ops.gather(sp_input.dense_shape, perm)
+        return sparse_reorder(sparse_tensor.SparseTensor(
+            indices, sp_input.values, shape))
+
+
+def sparse_to_indicator(sp_input, vocab_size, name=None):
+    """A dense tensor of bools: which ids are there in each row."""
+    sp_input = _checked(sp_input)
+    with ops.name_scope(name, "SparseToIndicator", [sp_input]) as name:
+        there = sparse_tensor.SparseTensor(
+            sp_input.indices,
+            array_ops.fill(array_ops.shape(sp_input.values), True),
+            sp_input.dense_shape)
+        merged = sparse_merge(sp_input, there, vocab_size)
+        return sparse_tensor_to_dense(merged, default_value=False,
+                                      validate_indices=False, name=name)
+
+
+def sparse_mask(a, mask_indices, name=None):
+    """Slices without the rows of `mask_indices`."""
+    with ops.name_scope(name, "sparse_mask", [a, mask_indices]):
+        left, where = array_ops.setdiff1d(a.indices, mask_indices)
+        values = array_ops.gather(a.values, where, name=name)
+        return ops.IndexedSlices(values, left, a.dense_shape)

@@ -144,15 +144,20 @@ class EnumParser(ArgumentParser):
 
 class EnumClassParser(ArgumentParser):
 
-    def __init__(self, enum_class):
+    def __init__(self, enum_class, case_sensitive=False):
         self.enum_class = enum_class
+        self._case_sensitive = case_sensitive
 
     def parse(self, argument):
         if isinstance(argument, self.enum_class):
             return argument
-        if argument not in self.enum_class.__members__:
+        members = self.enum_class.__members__
+        if argument not in members and not self._case_sensitive:
+            lower = {name.lower(): name for name in members}
+            argument = lower.get(str(argument).lower(), argument)
+        if argument not in members:
             raise ValueError("value should be one of <%s>" %
-                             "|".join(self.enum_class.__members__))
+                             "|".join(members))
         return self.enum_class[argument]
 
 

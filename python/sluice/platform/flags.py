@@ -360,56 +360,62 @@ def DEFINE_integer(name, default, help, lower_bound=None, upper_bound=None,
 
 
 def DEFINE_enum(name, default, enum_values, help, flag_values=FLAGS,
-                module_name=None, case_sensitive=True, **args):
+                module_name=None, required=False, case_sensitive=True, **args):
     DEFINE(flag_types.EnumParser(enum_values, case_sensitive), name, default,
            "<%s>: %s" % ("|".join(enum_values), help), flag_values,
-           module_name=module_name, **args)
+           module_name=module_name, required=required, **args)
 
 
 def DEFINE_enum_class(name, default, enum_class, help, flag_values=FLAGS,
-                      module_name=None, **args):
-    DEFINE(flag_types.EnumClassParser(enum_class), name, default, help,
-           flag_values, module_name=module_name, **args)
+                      module_name=None, case_sensitive=False, required=False,
+                      **args):
+    DEFINE(flag_types.EnumClassParser(enum_class, case_sensitive), name,
+           default, help, flag_values, module_name=module_name,
+           required=required, **args)
 
 
-def DEFINE_list(name, default, help, flag_values=FLAGS, **args):
+def DEFINE_list(name, default, help, flag_values=FLAGS, required=False,
+                **args):
     DEFINE(flag_types.ListParser(","), name, default, help, flag_values,
-           **args)
+           required=required, **args)
 
 
 def DEFINE_spaceseplist(name, default, help, comma_compat=False,
-                        flag_values=FLAGS, **args):
+                        flag_values=FLAGS, required=False, **args):
     DEFINE(flag_types.ListParser(None, comma_compat), name, default, help,
-           flag_values, **args)
+           flag_values, required=required, **args)
 
 
 def DEFINE_multi(parser, serializer, name, default, help, flag_values=FLAGS,
-                 **args):
+                 module_name=None, required=False, **args):
     DEFINE_flag(flag_types.MultiFlag(parser, name, default, help, **args),
-                flag_values)
+                flag_values, module_name, required)
 
 
-def DEFINE_multi_string(name, default, help, flag_values=FLAGS, **args):
+def DEFINE_multi_string(name, default, help, flag_values=FLAGS, required=False,
+                        **args):
     DEFINE_multi(flag_types.ArgumentParser(), None, name, default, help,
-                 flag_values, **args)
+                 flag_values, required=required, **args)
 
 
 def DEFINE_multi_integer(name, default, help, lower_bound=None,
-                         upper_bound=None, flag_values=FLAGS, **args):
+                         upper_bound=None, flag_values=FLAGS, required=False,
+                         **args):
     DEFINE_multi(flag_types.IntegerParser(lower_bound, upper_bound), None,
-                 name, default, help, flag_values, **args)
+                 name, default, help, flag_values, required=required, **args)
 
 
 def DEFINE_multi_float(name, default, help, lower_bound=None,
-                       upper_bound=None, flag_values=FLAGS, **args):
+                       upper_bound=None, flag_values=FLAGS, required=False,
+                       **args):
     DEFINE_multi(flag_types.FloatParser(lower_bound, upper_bound), None, name,
-                 default, help, flag_values, **args)
+                 default, help, flag_values, required=required, **args)
 
 
 def DEFINE_multi_enum(name, default, enum_values, help, flag_values=FLAGS,
-                      case_sensitive=True, **args):
+                      case_sensitive=True, required=False, **args):
     DEFINE_multi(flag_types.EnumParser(enum_values, case_sensitive), None,
-                 name, default, help, flag_values, **args)
+                 name, default, help, flag_values, required=required, **args)
 
 
 def DEFINE_alias(name, original_name, flag_values=FLAGS, module_name=None):

@@ -221,8 +221,8 @@ def walk(top, topdown=True, onerror=None):
     return os.walk(_path(top), topdown, onerror)
 
 
-def Rename(oldpath, newpath, overwrite=False):
-    rename(oldpath, newpath, overwrite)
+def Rename(oldname, newname, overwrite=False):
+    rename(oldname, newname, overwrite)
 
 
 def Copy(oldpath, newpath, overwrite=False):
@@ -237,11 +237,33 @@ def Walk(top, in_order=True):
     return walk(top, in_order)
 
 
-Glob = glob
-IsDirectory = isdir
-ListDirectory = listdir
-MkDir = mkdir
-MakeDirs = makedirs
-Remove = remove
-DeleteRecursively = rmtree
-Stat = stat
+def Glob(filename):
+    return glob(filename)
+
+
+def IsDirectory(dirname):
+    return isdir(dirname)
+
+
+def ListDirectory(dirname):
+    return listdir(dirname)
+
+
+def MkDir(dirname):
+    mkdir(dirname)
+
+
+def MakeDirs(dirname):
+    makedirs(dirname)
+
+
+def Remove(filename):
+    remove(filename)
+
+
+def DeleteRecursively(dirname):
+    rmtree(dirname)
+
+
+def Stat(filename):
+    return stat(filename)

@@ -80,10 +80,10 @@ class QueueRunner(object):
     def name(self):
         return self._queue.name
 
-    def _run(self, sess, enqueue_op, coord=None):
+    def _run(self, sess, enqueue_op, coord=None, index=0):
         ended = False
         try:
-            enqueue = self._make_enqueue(sess, enqueue_op)
+            enqueue = self._make_enqueue(sess, enqueue_op, index)
             while True:
                 if coord and coord.should_stop():
                     break
@@ -109,8 +109,8 @@ class QueueRunner(object):
                 with self._lock:
                     self._runs_per_session[sess] -= 1
 
-    def _make_enqueue(self, sess, enqueue_op):
-        """What a thread calls again and again."""
+    def _make_enqueue(self, sess, enqueue_op, index):
+        """What the thread of that number calls again and again."""
         # A callable made once skips what is the same in every call.
         return sess.make_callable(enqueue_op)
 
@@ -133,9 +133,9 @@ class QueueRunner(object):
             self._runs_per_session[sess] = len(self._enqueue_ops)
             self._exceptions_raised = []
         threads = [threading.Thread(
-            target=self._run, args=(sess, op, coord),
+            target=self._run, args=(sess, op, coord, i),
             name="QueueRunnerThread-%s-%s" % (self.name, op.name))
-            for op in self._enqueue_ops]
+            for i, op in enumerate(self._enqueue_ops)]
         if coord:
             threads.append(threading.Thread(
                 target=self._close_on_stop,

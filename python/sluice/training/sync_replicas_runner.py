@@ -115,8 +115,8 @@ class ChiefQueueRunner(queue_runner_impl.QueueRunner):
         return super().create_threads(sess, coord=coord, daemon=daemon,
                                       start=start)
 
-    def _make_enqueue(self, sess, enqueue_op):
-        update = super()._make_enqueue(sess, enqueue_op)
+    def _make_enqueue(self, sess, enqueue_op, index):
+        update = super()._make_enqueue(sess, enqueue_op, index)
 
         def run():
             if self._required == self._replicas:
