@@ -60,9 +60,6 @@ _WAIT = {
         contrib.training.HParams.to_proto""",
 }
 MISSING = {"tf." + name for names in _WAIT.values() for name in names.split()}
-MISSING |= {name for name in TABLE if name.startswith((
-    "tf.contrib.opt.AGN", "tf.contrib.opt.ElasticAverage",
-    "tf.contrib.opt.ModelAverage"))}
 
 # There, to name what to use in their place.
 REFUSED = {

@@ -2,6 +2,9 @@
 
 import math
 
+from sluice.contrib.averaging_optimizers import (  # noqa: F401
+    AGNCustomGetter, AGNOptimizer, ElasticAverageCustomGetter,
+    ElasticAverageOptimizer, ModelAverageCustomGetter, ModelAverageOptimizer)
 from sluice.contrib.wrapped_optimizers import (  # noqa: F401
     DropStaleGradientOptimizer, MovingAverageOptimizer,
     VariableClippingOptimizer)
