@@ -1,27 +1,15 @@
 #include "sluice/train/monitored_session.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "sluice/base/logging.h"
-#include "sluice/base/random.h"
 #include "sluice/base/status.h"
+#include "sluice/train/lost_session.h"
 #include "sluice/train/queue_runner.h"
 #include "sluice/train/session_manager.h"
 
 namespace sluice {
 namespace {
-
-// A task went away or was started anew.
-bool IsPreemption(const absl::Status& status) {
-  return absl::IsAborted(status) || absl::IsUnavailable(status);
-}
-
-constexpr char kAdvice[] =
-    " This error may also occur due to a gRPC failure caused by high memory or "
-    "network bandwidth usage in the parameter servers. If this error occurs "
-    "repeatedly, try increasing the number of parameter servers assigned to "
-    "the job. Error: ";
 
 std::shared_ptr<Scaffold> OrNew(const std::shared_ptr<Scaffold>& scaffold) {
   return scaffold != nullptr ? scaffold : std::make_shared<Scaffold>();
@@ -137,22 +125,15 @@ absl::Status MonitoredSession::CreateSessionOnce() {
 }
 
 absl::Status MonitoredSession::CreateSession() {
-  std::chrono::duration<double> wait(0.05);
+  Backoff backoff;
   while (true) {
     absl::Status status = CreateSessionOnce();
     if (status.ok()) return status;
     CloseSession().IgnoreError();  // `status` says why.
     if (!options_.recover || !IsPreemption(status)) return status;
-    SLUICE_LOG(INFO)
-        << "An error was raised while a session was being created. This may be "
-           "due to a preemption of a connected worker or parameter server. A "
-           "new session will be created."
-        << kAdvice << StatusText(status);
+    SLUICE_LOG(INFO) << LostSessionText(LostIn::kCreation, status);
     // Workers that lost the same task do not all come back at once.
-    const double part =
-        0.5 + 0.5 * static_cast<double>(RandomId() % 1024) / 1024;
-    std::this_thread::sleep_for(wait * part);
-    wait = std::min(wait * 2, std::chrono::duration<double>(2));
+    backoff.Wait();
   }
 }
 
@@ -173,11 +154,7 @@ absl::Status MonitoredSession::CloseSession() {
 }
 
 bool MonitoredSession::IsLost(const absl::Status& status) const {
-  if (IsPreemption(status)) return true;
-  // A parameter server may be back, empty, before anyone notices.
-  return has_run_ && absl::IsFailedPrecondition(status) &&
-         status.message().find("uninitialized value") !=
-             absl::string_view::npos;
+  return sluice::IsLost(status, has_run_);
 }
 
 absl::Status MonitoredSession::Recovering(
@@ -195,11 +172,7 @@ absl::Status MonitoredSession::Recovering(
       status = coordinator_->error();
     }
     if (!options_.recover || !IsLost(status)) return status;
-    SLUICE_LOG(INFO)
-        << "An error was raised. This may be due to a preemption in a "
-           "connected worker or parameter server. The current session will be "
-           "closed and a new session will be created."
-        << kAdvice << StatusText(status);
+    SLUICE_LOG(INFO) << LostSessionText(LostIn::kRun, status);
     absl::Status closing = CloseSession();
     if (!closing.ok() && !IsLost(closing)) return closing;
   }
@@ -280,12 +253,7 @@ bool MonitoredSession::ShouldStop() {
   if (error.ok()) return coordinator_->ShouldStop();
   // Another error comes up again when the session is closed.
   if (!options_.recover || !IsLost(error)) return true;
-  SLUICE_LOG(INFO)
-      << "An error was raised while considering whether the session is "
-         "complete. This may be due to a preemption in a connected worker or "
-         "parameter server. The current session will be closed and a new "
-         "session will be created."
-      << kAdvice << StatusText(error);
+  SLUICE_LOG(INFO) << LostSessionText(LostIn::kShouldStop, error);
   CloseSession().IgnoreError();  // It is the error just logged.
   // If no session can be made, the next Run says why.
   return !CreateSession().ok();

@@ -7,6 +7,7 @@
 #include "sluice/client/collections.h"
 #include "sluice/train/global_step.h"
 #include "sluice/train/initialize.h"
+#include "sluice/train/lost_session.h"
 #include "sluice/train/meta_graph.h"
 #include "sluice/train/queue_runner.h"
 #include "sluice/train/session_manager.h"
@@ -110,7 +111,7 @@ absl::Status Supervisor::Setup() {
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(
-    const SessionConfig& config, bool start_services) {
+    const SessionConfig& config, const PrepareOptions& options) {
   SLUICE_RETURN_IF_ERROR(setup_);
   // A new run: what stopped the last one is past.
   coordinator_.ClearStop();
@@ -124,23 +125,31 @@ absl::StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(
     RestoreOptions restore;
     restore.saver = saver();
     restore.checkpoint_dir = options_.logdir;
+    restore.wait_for_checkpoint = options.wait_for_checkpoint;
+    restore.max_wait_secs = options.max_wait_secs;
     restore.continue_live_training = options_.continue_live_training;
     restore.global_step = options_.global_step;
     SLUICE_ASSIGN_OR_RETURN(session_,
                             manager.PrepareSession(config, init, restore));
     SLUICE_RETURN_IF_ERROR(WriteGraphOnce());
-    if (start_services) {
+    if (options.start_services) {
       SLUICE_LOG(INFO) << "Starting standard services.";
       SLUICE_RETURN_IF_ERROR(StartStandardServices(session_));
     }
   } else {
-    SLUICE_ASSIGN_OR_RETURN(session_, manager.WaitForSession(config, 7200));
+    SLUICE_ASSIGN_OR_RETURN(
+        session_, manager.WaitForSession(config, options.max_wait_secs));
   }
-  if (start_services) {
+  if (options.start_services) {
     SLUICE_LOG(INFO) << "Starting queue runners.";
-    SLUICE_RETURN_IF_ERROR(StartQueueRunners(graph_, session_, coordinator_));
+    SLUICE_RETURN_IF_ERROR(StartQueueRunners(session_));
   }
   return session_;
+}
+
+absl::Status Supervisor::StartQueueRunners(
+    const std::shared_ptr<Session>& session) {
+  return sluice::StartQueueRunners(graph_, session, coordinator_);
 }
 
 absl::Status Supervisor::WriteGraphOnce() {
@@ -275,17 +284,23 @@ void Supervisor::RequestStop(absl::Status error) {
   coordinator_.RequestStop(std::move(error));
 }
 
-absl::Status Supervisor::Stop() {
+void Supervisor::WaitForStop() const {
+  while (!coordinator_.WaitForStop(Coordinator::Seconds(3600))) {
+  }
+}
+
+absl::Status Supervisor::Stop(const StopOptions& options) {
   const Coordinator::Seconds grace(options_.stop_grace_secs);
   StopThreads(coordinator_, session_.get(), grace);
-  const absl::Status status = coordinator_.Join(Coordinator::Seconds(0));
+  const absl::Status status =
+      coordinator_.Join(Coordinator::Seconds(0), options.ignore_live_threads);
   if (status.ok()) {
     if (absl::Status saved = SaveAtTheEnd(); !saved.ok()) {
       SLUICE_LOG(WARNING) << "The model could not be saved at the end: "
                           << StatusText(saved);
     }
   }
-  if (writer_ != nullptr) {
+  if (options.close_summary_writer && writer_ != nullptr) {
     // Tells readers where this run ended.
     writer_->AddSessionLog(pb::SessionLog::STOP, "", std::nullopt);
     writer_->Close().IgnoreError();  // The writer has logged it.
@@ -294,20 +309,55 @@ absl::Status Supervisor::Stop() {
   return status;
 }
 
-absl::Status Supervisor::ManagedSession(
+absl::Status Supervisor::RunOnce(
     const SessionConfig& config,
     const std::function<absl::Status(Session&)>& body) {
   absl::StatusOr<std::shared_ptr<Session>> session =
       PrepareOrWaitForSession(config);
+  has_run_ = has_run_ || session.ok();
   RequestStop(session.ok() ? body(**session) : session.status());
-  const absl::Status status = Stop();
-  if (session.ok()) (*session)->Close().IgnoreError();  // `status` counts.
+  const bool goes_on =
+      options_.recover && IsLost(coordinator_.error(), has_run_);
+  const absl::Status status = Stop({.close_summary_writer = !goes_on});
+  if (session_ != nullptr) session_->Close().IgnoreError();  // `status` counts.
   session_.reset();
   return status;
 }
 
+absl::Status Supervisor::ManagedSession(
+    const SessionConfig& config,
+    const std::function<absl::Status(Session&)>& body) {
+  Backoff backoff;
+  while (true) {
+    bool began = false;
+    const absl::Status status = RunOnce(config, [&](Session& session) {
+      began = true;
+      return body(session);
+    });
+    if (!options_.recover || !IsLost(status, has_run_)) return status;
+    SLUICE_LOG(INFO) << LostSessionText(
+        began ? LostIn::kRun : LostIn::kCreation, status);
+    if (began) backoff = Backoff();
+    backoff.Wait();
+  }
+}
+
+absl::Status BasicTrainLoop(Supervisor& supervisor, const SessionConfig& config,
+                            const std::function<absl::Status(Session&)>& step) {
+  while (true) {
+    const absl::Status status =
+        supervisor.ManagedSession(config, [&](Session& session) {
+          absl::Status ran;
+          while (ran.ok() && !supervisor.ShouldStop()) ran = step(session);
+          return ran;
+        });
+    if (!IsPreemption(status)) return status;
+  }
+}
+
 absl::Status Supervisor::SummaryComputed(Session& session,
-                                         const Tensor& summary) {
+                                         const Tensor& summary,
+                                         std::optional<int64_t> step) {
   if (writer_ == nullptr) {
     return FailedPrecondition("Writing a summary requires a summary writer.");
   }
@@ -315,11 +365,10 @@ absl::Status Supervisor::SummaryComputed(Session& session,
     return InvalidArgument("expected one serialized summary, got ",
                            summary.DebugString());
   }
-  int64_t step = 0;
-  if (options_.global_step) {
+  if (!step && options_.global_step) {
     SLUICE_ASSIGN_OR_RETURN(step, GlobalStep(session, options_.global_step));
   }
-  writer_->AddSummary(summary.scalar<std::string>(), step);
+  writer_->AddSummary(summary.scalar<std::string>(), step.value_or(0));
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -51,6 +52,24 @@ struct SupervisorOptions {
   // A chief that was started anew goes on from the model in the parameter
   // servers if other workers have brought that further than the checkpoint.
   bool continue_live_training = true;
+  // ManagedSession outlives the loss of a task (ABORTED, UNAVAILABLE): its body
+  // is called again with a new session, restored or waited for as the first
+  // one was.
+  bool recover = false;
+};
+
+struct PrepareOptions {
+  // The chief's services, and queue runners.
+  bool start_services = true;
+  // The chief waits for a checkpoint in place of initialising the model.
+  bool wait_for_checkpoint = false;
+  double max_wait_secs = 7200;
+};
+
+struct StopOptions {
+  bool close_summary_writer = true;
+  // Threads that do not stop in time are logged and no error.
+  bool ignore_live_threads = false;
 };
 
 // Closes the graph to new nodes. Errors of its making come from
@@ -64,25 +83,39 @@ class Supervisor {
   // A session on a model that is ready: the chief restores or initialises it,
   // others wait. Starts services and queue runners unless told not to.
   absl::StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(
-      const SessionConfig& config, bool start_services = true);
+      const SessionConfig& config, const PrepareOptions& options = {});
   // Prepares a session, calls `body`, stops, closes. Returns the first error of
-  // body or a thread; OUT_OF_RANGE is none.
+  // body or a thread; OUT_OF_RANGE is none. A body runs until ShouldStop, and
+  // with `recover` perhaps more than once.
   absl::Status ManagedSession(
       const SessionConfig& config,
       const std::function<absl::Status(Session&)>& body);
 
   // Threads that save, record and count, at once and then on time.
   absl::Status StartStandardServices(std::shared_ptr<Session> session);
+  // Those of the graph; they stop with the others.
+  absl::Status StartQueueRunners(const std::shared_ptr<Session>& session);
   // Calls `body` every `interval_secs` (0: back to back) until all stop.
   void Loop(double interval_secs, std::function<absl::Status()> body);
   void RequestStop(absl::Status error = absl::OkStatus());
   bool ShouldStop() const { return coordinator_.ShouldStop(); }
+  // Blocks until somebody asks for it.
+  void WaitForStop() const;
   // Waits for the threads, saves if that is wanted and closes the event file.
-  absl::Status Stop();
+  absl::Status Stop(const StopOptions& options = {});
 
-  // Records a summary that the program computed itself.
-  absl::Status SummaryComputed(Session& session, const Tensor& summary);
+  // Records a summary that the program computed itself; without a step, for
+  // the one that the session is at.
+  absl::Status SummaryComputed(Session& session, const Tensor& summary,
+                               std::optional<int64_t> step = std::nullopt);
 
+  bool is_chief() const { return options_.is_chief; }
+  Node* init_op() const { return ops_.init_op; }
+  Node* local_init_op() const { return ops_.local_init_op; }
+  Output ready_op() const { return ops_.ready_op; }
+  Output ready_for_local_init_op() const {
+    return ops_.ready_for_local_init_op;
+  }
   Coordinator& coordinator() { return coordinator_; }
   Saver* saver() const { return ops_.saver.get(); }
   const Variable& global_step() const { return options_.global_step; }
@@ -93,6 +126,9 @@ class Supervisor {
 
  private:
   absl::Status Setup();
+  // One session of ManagedSession.
+  absl::Status RunOnce(const SessionConfig& config,
+                       const std::function<absl::Status(Session&)>& body);
   absl::Status WriteGraphOnce();
   absl::Status SaveOnce(Session& session);
   absl::Status SaveAtTheEnd();
@@ -105,6 +141,8 @@ class Supervisor {
   std::string save_path_;
   std::shared_ptr<SummaryWriter> writer_;
   bool graph_written_ = false;
+  // Whether this process has seen the model ready and running.
+  bool has_run_ = false;
   // Whether a thread saves, and what it saved last.
   bool saves_ = false;
   std::optional<int64_t> saved_step_;
@@ -112,5 +150,10 @@ class Supervisor {
   // The service threads use it until they stop.
   std::shared_ptr<Session> session_;
 };
+
+// Calls `step` until the supervisor is to stop, in new sessions when a task is
+// lost, whether the supervisor recovers or not.
+absl::Status BasicTrainLoop(Supervisor& supervisor, const SessionConfig& config,
+                            const std::function<absl::Status(Session&)>& step);
 
 }  // namespace sluice

@@ -15,6 +15,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A variable, and a step counter that is an int32 without a name of its own, as
@@ -130,6 +131,107 @@ TEST_F(SupervisedCluster, WorkersTrainOneModel) {
   auto session = Open(worker0_->target(), chief_model.graph);
   EXPECT_EQ(*GlobalStep(*session, chief_model.step), 100);
   EXPECT_TRUE(LatestCheckpoint(RealFileSystem(), dir.path()).has_value());
+}
+
+// Runs a ManagedSession whose body fails once, after a save at step 3.
+struct LostOnce {
+  absl::Status Run(const absl::Status& loss, bool recover) {
+    SupervisedModel model;
+    Supervisor supervisor(model.graph, {.logdir = dir.path(),
+                                        .global_step = model.step,
+                                        .save_summaries_secs = 0,
+                                        .save_model_secs = 0,
+                                        .recover = recover});
+    return supervisor.ManagedSession({}, [&](Session& session) -> absl::Status {
+      SLUICE_ASSIGN_OR_RETURN(const int64_t at,
+                              GlobalStep(session, model.step));
+      began_at.push_back(at);
+      for (int i = 0; i < 3; ++i) {
+        SLUICE_RETURN_IF_ERROR(session.Run(model.train));
+      }
+      if (began_at.size() > 1) return absl::OkStatus();
+      SLUICE_RETURN_IF_ERROR(
+          supervisor.saver()
+              ->Save(session, supervisor.save_path(), {.global_step = 3})
+              .status());
+      SLUICE_RETURN_IF_ERROR(session.Run(model.train));
+      return loss;
+    });
+  }
+  TempDir dir;
+  std::vector<int64_t> began_at;
+};
+
+TEST(Supervisor, RecoversInANewSession) {
+  for (const absl::Status& loss :
+       {absl::AbortedError("lost"), absl::UnavailableError("gone"),
+        absl::FailedPreconditionError(
+            "Attempting to use uninitialized value w")}) {
+    LostOnce run;
+    SLUICE_EXPECT_OK(run.Run(loss, true));
+    EXPECT_THAT(run.began_at, ElementsAre(0, 3));
+    // One run, one file of events.
+    EXPECT_EQ(RealFileSystem().Glob(run.dir / "events.out.tfevents.*")->size(),
+              1u);
+  }
+}
+
+TEST(Supervisor, DoesNotRecoverUnlessToldToNorFromOtherErrors) {
+  LostOnce untold, other;
+  EXPECT_THAT(untold.Run(absl::AbortedError("lost"), false),
+              StatusIs(absl::StatusCode::kAborted, "lost"));
+  EXPECT_THAT(untold.began_at, ElementsAre(0));
+  EXPECT_THAT(other.Run(absl::InternalError("mine"), true),
+              StatusIs(absl::StatusCode::kInternal, "mine"));
+  EXPECT_THAT(other.began_at, ElementsAre(0));
+}
+
+TEST(Supervisor, RecoversFromWhatAThreadMet) {
+  const TempDir dir;
+  SupervisedModel model;
+  Supervisor supervisor(model.graph, {.recover = true});
+  int sessions = 0;
+  SLUICE_EXPECT_OK(supervisor.ManagedSession({}, [&](Session&) {
+    if (++sessions == 1) {
+      supervisor.Loop(0, [] { return absl::UnavailableError("thread"); });
+      supervisor.WaitForStop();
+    }
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(sessions, 2);
+}
+
+TEST(Supervisor, ATrainLoopBeginsAnewAfterALoss) {
+  const TempDir dir;
+  SupervisedModel model;
+  Supervisor supervisor(model.graph,
+                        {.logdir = dir.path(), .global_step = model.step});
+  int calls = 0;
+  SLUICE_EXPECT_OK(
+      BasicTrainLoop(supervisor, {}, [&](Session& session) -> absl::Status {
+        if (++calls == 3) return absl::AbortedError("lost");
+        SLUICE_RETURN_IF_ERROR(session.Run(model.train));
+        if (calls == 6) supervisor.RequestStop();
+        return absl::OkStatus();
+      }));
+  EXPECT_EQ(calls, 6);
+}
+
+TEST(Supervisor, StopsWithoutClosingItsEventsIfTold) {
+  const TempDir dir;
+  SupervisedModel model;
+  Supervisor supervisor(model.graph,
+                        {.logdir = dir.path(), .global_step = model.step});
+  auto session = supervisor.PrepareOrWaitForSession(
+      {}, {.start_services = false, .max_wait_secs = 5});
+  ASSERT_TRUE(session.ok()) << session.status();
+  SLUICE_EXPECT_OK(supervisor.StartQueueRunners(*session));
+  const Tensor summary = Tensor::Scalar(pb::Summary().SerializeAsString());
+  SLUICE_EXPECT_OK(supervisor.Stop({.close_summary_writer = false}));
+  SLUICE_EXPECT_OK(supervisor.SummaryComputed(**session, summary, 7));
+  SLUICE_EXPECT_OK(supervisor.SummaryComputed(**session, summary));
+  SLUICE_EXPECT_OK(supervisor.Stop());
+  EXPECT_TRUE(supervisor.ShouldStop());
 }
 
 }  // namespace

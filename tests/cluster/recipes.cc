@@ -327,6 +327,45 @@ absl::Status Recovery(const Flags& flags) {
   });
 }
 
+absl::Status Supervised(const Flags& flags) {
+  SLUICE_ASSIGN_OR_RETURN(auto server, Serve(flags));
+  Graph graph;
+  const With scope(Scope(graph).Device(OnReplica(flags.task)));
+  const Variable w = Zero(scope);
+  const Variable step = GetOrCreateGlobalStep(scope);
+  Node* train =
+      GradientDescentOptimizer(1.0).Minimize(scope, w, {.global_step = step});
+  Supervisor supervisor(graph, {.is_chief = IsChief(flags),
+                                .logdir = flags.logs,
+                                .save_summaries_secs = 0,
+                                .save_model_secs = 600,
+                                .recovery_wait_secs = 1,
+                                .recover = true});
+  int runs = 0;
+  int64_t at = 0;
+  SLUICE_RETURN_IF_ERROR(supervisor.ManagedSession(
+      {server->target()}, [&](Session& session) -> absl::Status {
+        Say("begins");
+        while (!supervisor.ShouldStop() && at < 60) {
+          if (runs == 0) runs = std::atoi(Line().c_str());
+          for (; runs > 0 && !supervisor.ShouldStop() && at < 60; --runs) {
+            SLUICE_RETURN_IF_ERROR(session.Run({}, {}, {train}, nullptr));
+            SLUICE_ASSIGN_OR_RETURN(at, GlobalStep(session, step));
+          }
+          if (IsChief(flags)) {
+            SLUICE_RETURN_IF_ERROR(
+                supervisor.saver()
+                    ->Save(session, supervisor.save_path(), {.global_step = at})
+                    .status());
+          }
+          Say("paused", at);
+        }
+        return absl::OkStatus();
+      }));
+  Say("ended");
+  return absl::OkStatus();
+}
+
 absl::Status Uneven(const Flags& flags) {
   SLUICE_ASSIGN_OR_RETURN(auto server, Serve(flags));
   Graph graph;
@@ -383,6 +422,7 @@ absl::Status Run(int argc, char** argv) {
       {"fewer_workers", FewerWorkers},
       {"token", Token},
       {"recovery", Recovery},
+      {"supervised", Supervised},
       {"uneven", Uneven}};
   Flags flags;
   flags.recipe = argc > 1 ? argv[1] : "";

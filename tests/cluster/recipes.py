@@ -252,6 +252,33 @@ def recovery():
     say("ended")
 
 
+def supervised():
+    """As `recovery`, under a Supervisor that recovers; stops at step 60."""
+    tf.logging.set_verbosity(tf.logging.INFO)
+    server = serve()
+    with on_replica():
+        w = scalar()
+        step = tf.train.get_or_create_global_step()
+        train = tf.train.GradientDescentOptimizer(1.0).minimize(
+            w, global_step=step)
+    supervisor = tf.train.Supervisor(
+        is_chief=FLAGS.task_index == 0, logdir=FLAGS.logs, save_model_secs=600,
+        save_summaries_secs=0, recovery_wait_secs=1, recover=True)
+    with supervisor.managed_session(server.target) as session:
+        say("begins")
+        at = 0
+        while not supervisor.should_stop() and at < 60:
+            runs = int(sys.stdin.readline())
+            while runs and not supervisor.should_stop() and at < 60:
+                at = session.run([train, step])[1]
+                runs -= 1
+            if FLAGS.task_index == 0:
+                supervisor.saver.save(session, supervisor.save_path,
+                                      global_step=step)
+            say("paused", at)
+    say("ended")
+
+
 def uneven():
     """A worker of a synchronous training whose data ends after --runs."""
     tf.logging.set_verbosity(tf.logging.INFO)
@@ -286,7 +313,7 @@ def uneven():
 
 
 RECIPES = (in_graph, share, wait_for_chief, asynchronous, sync_exact, sync_free,
-           backup, fewer_workers, token, recovery, uneven)
+           backup, fewer_workers, token, recovery, supervised, uneven)
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

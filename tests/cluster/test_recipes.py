@@ -173,6 +173,31 @@ def test_a_token_is_the_step_that_was_made(cluster, kind):
     end(worker)
 
 
+def test_a_supervisor_recovers_from_the_loss_of_the_ps(cluster, tmp_path):
+    cluster.make(2)
+    chief, worker = [cluster.start("supervised", i) for i in range(2)]
+    for program in (chief, worker):
+        program.expect("begins")
+    chief.say("35")
+    chief.expect("paused 35")
+    cluster.ps.kill()
+    cluster.start_ps()
+    for program in (chief, worker):
+        program.say("100")
+    for program in (chief, worker):
+        program.expect("ended")
+    end(chief, worker)
+    assert chief.lines("Restoring parameters from logs/model.ckpt-35"), \
+        chief.output
+    for program in (chief, worker):
+        assert len(program.lines("An error was raised. This may")) == 1, \
+            program.output
+    state = (tmp_path / "logs" / "checkpoint").read_text()
+    last = int(re.search(r'^model_checkpoint_path: ".*-(\d+)"', state,
+                         re.M).group(1))
+    assert 60 <= last < 62
+
+
 def test_training_recovers_from_the_loss_of_the_ps(cluster, tmp_path):
     cluster.make(2)
     chief, worker = [cluster.start("recovery", i) for i in range(2)]

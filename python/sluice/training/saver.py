@@ -15,6 +15,7 @@ from sluice.platform import gfile
 from sluice.platform import tf_logging as logging
 from sluice.training import checkpoint_management
 from sluice.training import saver_builder
+from sluice.training import session_layers
 from sluice.training import training_util
 
 BaseSaverBuilder = saver_builder.BaseSaverBuilder
@@ -227,6 +228,7 @@ class Saver(object):
                 raise ValueError(
                     "'latest_filename' collides with 'save_path': '%s' and "
                     "'%s'" % (latest_filename, save_path))
+        sess = session_layers.session_behind(sess)
         if not isinstance(sess, session.BaseSession):
             raise TypeError("'sess' must be a Session; %s" % sess)
         if self._write_version != SaverDef.V2:
@@ -287,6 +289,7 @@ class Saver(object):
             return
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
+        sess = session_layers.session_behind(sess)
         save_path = os.fspath(save_path)
         if not checkpoint_exists(save_path):
             raise ValueError("The passed save_path is not a valid "

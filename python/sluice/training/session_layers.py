@@ -83,6 +83,13 @@ class _WrappedSession(object):
         return step_fn(StepContext(raw_session, run_with_hooks))
 
 
+def session_behind(sess):
+    """The session that stands behind one that recovers in its place; others as
+    they are."""
+    return sess.raw_session() if getattr(sess, "is_a_session", False) is True \
+        else sess
+
+
 class _RecoverableSession(_WrappedSession):
     """Makes a new session when a task was lost, and runs the step again."""
 

@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import threading
 import time
 
+from sluice.framework import default_session
 from sluice.framework import dtypes
 from sluice.framework import errors
 from sluice.framework import meta_graph
@@ -18,6 +20,7 @@ from sluice.training import coordinator
 from sluice.training import graph_io
 from sluice.training import resources
 from sluice.training import saver as saver_mod
+from sluice.training import session_layers
 from sluice.training import session_manager as session_manager_mod
 from sluice.training import training_util
 
@@ -33,6 +36,11 @@ class Supervisor(object):
     anew goes on from the model in the parameter servers if other workers have
     brought that further than the checkpoint, unless `continue_live_training`
     is false.
+
+    With `recover` its sessions outlive the loss of a task: when a step or a
+    thread ends with ABORTED or UNAVAILABLE, there is a new session, restored or
+    waited for as the first one was, and the step is run again. Services, queue
+    runners and loops are started again.
     """
 
     # "Not given", where None switches a service off.
@@ -48,7 +56,8 @@ class Supervisor(object):
                  stop_grace_secs=120, checkpoint_basename="model.ckpt",
                  session_manager=None, summary_writer=USE_DEFAULT,
                  init_fn=None, local_init_run_options=None,
-                 save_on_stop=True, continue_live_training=True):
+                 save_on_stop=True, continue_live_training=True,
+                 recover=False):
         if graph is None:
             graph = ops.get_default_graph()
         self._graph = graph
@@ -71,6 +80,11 @@ class Supervisor(object):
         self._is_chief = is_chief
         self._coord = coordinator.Coordinator()
         self._started_threads = []
+        self._recover = recover
+        # With `recover`: the session, and what the program started in it.
+        self._recovering_session = None
+        self._own_runners = []
+        self._own_loops = []
         # The session to save when this stops, and the step that was saved.
         self._saved_session = None
         self._saved_step = None
@@ -231,6 +245,19 @@ class Supervisor(object):
                                     max_wait_secs=7200,
                                     start_standard_services=True):
         """A session on a model that is ready, with its services running."""
+        def prepare():
+            return self._prepare_session(
+                master, config, wait_for_checkpoint, max_wait_secs,
+                start_standard_services)
+        if not self._recover:
+            return prepare()
+        self._own_runners, self._own_loops = [], []
+        self._recovering_session = RecoveringSession(_SessionMaker(
+            prepare, self))
+        return self._recovering_session
+
+    def _prepare_session(self, master, config, wait_for_checkpoint,
+                         max_wait_secs, start_standard_services):
         # A new run: what stopped the last one is past.
         self._coord.clear_stop()
         if self._summary_writer:
@@ -256,6 +283,8 @@ class Supervisor(object):
 
     def start_standard_services(self, sess):
         """Threads that record summaries, count steps and save."""
+        if isinstance(sess, RecoveringSession):
+            sess = sess.raw_session()
         if not self._is_chief:
             raise RuntimeError("Only chief supervisor can start standard "
                                "services. Because only chief supervisors can "
@@ -284,6 +313,9 @@ class Supervisor(object):
         return threads
 
     def start_queue_runners(self, sess, queue_runners=None):
+        if isinstance(sess, RecoveringSession):
+            self._own_runners.append(queue_runners)
+            sess = sess.raw_session()
         if queue_runners is None:
             queue_runners = self._graph.get_collection(
                 _GraphKeys.QUEUE_RUNNERS)
@@ -299,6 +331,11 @@ class Supervisor(object):
     StartQueueRunners = start_queue_runners
 
     def loop(self, timer_interval_secs, target, args=None, kwargs=None):
+        if self._recovering_session is not None:
+            self._own_loops.append((timer_interval_secs, target, args, kwargs))
+        return self._start_loop(timer_interval_secs, target, args, kwargs)
+
+    def _start_loop(self, timer_interval_secs, target, args, kwargs):
         looper = coordinator.LooperThread(self._coord, timer_interval_secs,
                                           target=target, args=args,
                                           kwargs=kwargs)
@@ -308,9 +345,17 @@ class Supervisor(object):
 
     Loop = loop
 
+    def _start_again(self, sess):
+        """What the program started by itself in the session before this."""
+        for runners in self._own_runners:
+            self.start_queue_runners(sess, runners)
+        for arguments in self._own_loops:
+            self._start_loop(*arguments)
+
     def stop(self, threads=None, close_summary_writer=True,
              ignore_live_threads=False):
         """Stops the services; raises what one of them reported."""
+        self._recovering_session = None
         self._coord.request_stop()
         try:
             self._coord.join(threads,
@@ -330,10 +375,13 @@ class Supervisor(object):
 
     def _save(self, sess):
         logging.info("Saving checkpoint to path %s", self._save_path)
-        self.saver.save(sess, self._save_path, global_step=self._global_step)
         if self._global_step is None:
+            self.saver.save(sess, self._save_path)
             return
-        self._saved_step = training_util.global_step(sess, self._global_step)
+        # Before the values: others may train on while they are saved.
+        step = training_util.global_step(sess, self._global_step)
+        self.saver.save(sess, self._save_path, global_step=step)
+        self._saved_step = step
         if self._summary_writer:
             self._summary_writer.add_session_log(
                 SessionLog(status=SessionLog.CHECKPOINT,
@@ -356,6 +404,9 @@ class Supervisor(object):
     RequestStop = request_stop
 
     def should_stop(self):
+        if self._recovering_session is not None:
+            # Unless it is a lost task that stopped the threads.
+            return self._recovering_session.should_stop()
         return self._coord.should_stop()
 
     ShouldStop = should_stop
@@ -402,6 +453,75 @@ class Supervisor(object):
                         sess.close()
                 except Exception:  # What led here is more telling.
                     pass
+
+
+class _SessionMaker(object):
+    """Makes the sessions of a RecoveringSession."""
+
+    def __init__(self, prepare, supervisor):
+        self._prepare = prepare
+        self._supervisor = supervisor
+        self._made = 0
+        self.tf_sess = None
+
+    def create_session(self):
+        sv = self._supervisor
+        self.tf_sess = self._prepare()
+        if self._made:
+            sv._start_again(self.tf_sess)
+        self._made += 1
+        return session_layers._CoordinatedSession(self.tf_sess, sv.coord,
+                                                  sv._stop_grace_secs)
+
+
+class RecoveringSession(session_layers._RecoverableSession):
+    """What a Supervisor that recovers gives for a Session.
+
+    Only the thread that prepared it makes new sessions; in others the error
+    comes up, by which the threads stop and that one learns of it.
+    """
+
+    is_a_session = True
+
+    def __init__(self, maker):
+        self._owner = threading.get_ident()
+        super().__init__(maker)
+
+    def raw_session(self):
+        """The session of the moment, for savers and queue runners."""
+        return self._sess_creator.tf_sess
+
+    def _recovering(self, call):
+        if threading.get_ident() != self._owner:
+            return call()
+        return super()._recovering(call)
+
+    def _check_stop(self):
+        if threading.get_ident() != self._owner:
+            return self._sess is None or self._sess._coord.should_stop()
+        return super()._check_stop()
+
+    @property
+    def graph(self):
+        return self.raw_session().graph
+
+    def as_default(self):
+        return default_session.default_sessions.entered(self)
+
+    def __enter__(self):
+        self._entered = contextlib.ExitStack()
+        self._entered.enter_context(self.graph.as_default())
+        self._entered.enter_context(self.as_default())
+        return self
+
+    def __exit__(self, exc_type, exc_value, exc_traceback):
+        self._entered.close()
+        self.close()
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.raw_session(), name)
 
 
 class SVSummaryThread(coordinator.LooperThread):
