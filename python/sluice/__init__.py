@@ -41,6 +41,7 @@ from sluice.ops import init_ops as _init_ops
 from sluice.ops import math_ops as _math_ops
 from sluice.ops import partitioned_variables as _partitioned_variables
 from sluice.ops import random_ops as _random_ops
+from sluice.ops import stateless_random_ops as _stateless_random_ops  # noqa: F401
 from sluice.ops import string_ops as _string_ops
 from sluice.ops import variables as _variables
 from sluice.ops.custom_gradient import custom_gradient  # noqa: F401
@@ -125,8 +126,8 @@ _export(_partitioned_variables, """
     variable_axis_size_partitioner""")
 _export(_functional_ops, "foldl foldr map_fn scan")
 _export(_random_ops, """
-    multinomial random_crop random_normal random_shuffle random_uniform set_random_seed
-    truncated_normal""")
+    get_seed multinomial random_crop random_gamma random_normal random_poisson
+    random_shuffle random_uniform set_random_seed truncated_normal""")
 _export(_init_ops, """
     constant_initializer glorot_normal_initializer glorot_uniform_initializer
     ones_initializer orthogonal_initializer random_normal_initializer

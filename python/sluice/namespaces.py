@@ -120,6 +120,12 @@ _ELSEWHERE = {
     "math": "nn:l2_normalize nn:log_softmax nn:softmax nn:softplus "
             "nn:softsign nn:top_k nn:in_top_k nn:zero_fraction",
     "linalg": "nn:l2_normalize",
+    "random": "_random_ops:categorical "
+              "_stateless_random_ops:stateless_categorical "
+              "_stateless_random_ops:stateless_multinomial "
+              "_stateless_random_ops:stateless_normal "
+              "_stateless_random_ops:stateless_truncated_normal "
+              "_stateless_random_ops:stateless_uniform",
     "io": "train:match_filenames_once train:write_graph "
           "python_io:TFRecordCompressionType python_io:TFRecordOptions "
           "python_io:TFRecordWriter python_io:tf_record_iterator",

@@ -26,7 +26,8 @@ PROGRAMS = [
     "gradient_options", "input_queues", "linreg_adagrad_ps2",
     "metrics_losses", "mlp_adam", "monitored_session",
     "moving_average_schedules", "naming", "parsing",
-    "partitioned_variables", "resource_variables", "saver_plain",
+    "partitioned_variables", "random_seeds", "resource_variables",
+    "saver_plain",
     "saver_sharded", "scaffold_default", "summaries", "sync_replicas",
     "tables", "variable_scopes", "while_grad", "while_nested",
 ]

@@ -2,36 +2,15 @@
 
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <type_traits>
 
 #include "sluice/numeric/activations.h"
+#include "sluice/numeric/gamma.h"
 #include "sluice/numeric/simd.h"
 #include "sluice/numeric/vector_math.h"
 
 namespace sluice::numeric {
 namespace {
-
-// By recurrence up to where the asymptotic series is exact enough, and by
-// reflection for negative arguments. Infinite at the poles.
-double Digamma(double x) {
-  double result = 0;
-  if (x <= 0) {
-    if (x == std::floor(x)) return std::numeric_limits<double>::infinity();
-    // The fraction first: tan of a large argument would lose it.
-    const double fraction = x - std::floor(x);
-    result = -std::numbers::pi / std::tan(std::numbers::pi * fraction);
-    x = 1 - x;
-  }
-  for (; x < 10; x += 1) result -= 1 / x;
-  const double y = 1 / (x * x);
-  const double series =
-      y * (1.0 / 12 -
-           y * (1.0 / 120 -
-                y * (1.0 / 252 -
-                     y * (1.0 / 240 - y * (1.0 / 132 - y * 691.0 / 32760)))));
-  return result + std::log(x) - 0.5 / x - series;
-}
 
 // std::lgamma writes a global, which is a race.
 inline float LogGamma(float x) {

@@ -1,9 +1,12 @@
 """tf.nn: activations, losses, layers without state."""
 
+import numbers
+
 from sluice.framework import constant_op
 from sluice.framework import dtypes
 from sluice.framework import errors
 from sluice.framework import ops
+from sluice.framework import tensor_shape
 from sluice.framework.op_builder import apply_op
 from sluice.ops import array_ops
 from sluice.ops import embedding_ops
@@ -188,9 +191,33 @@ def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None,
                             name=scope)
 
 
+def _noise_shape(x, noise_shape):
+    """The shape of what is kept or dropped together; None is x's size."""
+    if noise_shape is None:
+        return array_ops.shape(x)
+    try:
+        dims = tensor_shape.as_shape(noise_shape)
+    except (TypeError, ValueError):
+        return noise_shape
+    if x.shape.dims is not None and dims.dims is not None and \
+            len(x.shape.dims) == len(dims.dims):
+        return tensor_shape.TensorShape([
+            whole if part.value is None else part
+            for whole, part in zip(x.shape.dims, dims.dims)])
+    return noise_shape
+
+
 def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None,
             rate=None):
-    if keep_prob is None and rate is None:
+    if keep_prob is not None:
+        if rate is not None:
+            raise ValueError("Cannot specify both 'keep_prob' and 'rate'")
+        try:
+            rate = 1. - keep_prob
+        except TypeError:
+            raise ValueError("keep_prob must be a floating point number or "
+                             "Tensor (got %r)" % (keep_prob,)) from None
+    if rate is None:
         raise ValueError("You must provide a rate to dropout.")
     with ops.name_scope(name, "dropout", [x]):
         x = ops.convert_to_tensor(x, name="x")
@@ -198,16 +225,15 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None,
             raise ValueError(
                 "x has to be a floating point tensor since it's going to be "
                 "scaled. Got a %s tensor instead." % x.dtype)
-        if rate is None:
-            rate = 1 - keep_prob
-        if isinstance(rate, (int, float)) and not 0 <= rate < 1:
+        if isinstance(rate, numbers.Real) and not 0 <= rate < 1:
             raise ValueError("rate must be a scalar tensor or a float in the "
                              "range [0, 1), got %g" % rate)
         if not isinstance(rate, ops.Tensor) and rate == 0:
             return x
         rate = ops.convert_to_tensor(rate, dtype=x.dtype, name="rate")
-        shape = array_ops.shape(x) if noise_shape is None else noise_shape
-        noise = random_ops.random_uniform(shape, seed=seed, dtype=x.dtype)
+        rate.shape.assert_has_rank(0)
+        noise = random_ops.random_uniform(_noise_shape(x, noise_shape),
+                                          seed=seed, dtype=x.dtype)
         scale = 1 / (1 - rate)
         keep = noise >= rate
         result = x * scale * math_ops.cast(keep, x.dtype)

@@ -111,13 +111,67 @@ def random_shuffle(value, seed=None, name=None):
                     seed2=seed2)
 
 
-def multinomial(logits, num_samples, seed=None, name=None,
-                output_dtype=dtypes.int64):
-    with ops.name_scope(name, "multinomial", [logits]):
-        logits = ops.convert_to_tensor(logits, name="logits")
+def random_crop(value, size, seed=None, name=None):
+    """A part of `value` of shape `size`, at a random place."""
+    from sluice.ops import array_ops
+    from sluice.ops import control_flow_ops
+    from sluice.ops import math_ops
+    with ops.name_scope(name, "random_crop", [value, size]) as scope:
+        value = ops.convert_to_tensor(value, name="value")
+        size = ops.convert_to_tensor(size, dtype=dtypes.int32, name="size")
+        shape = array_ops.shape(value)
+        check = control_flow_ops.Assert(
+            math_ops.reduce_all(shape >= size),
+            ["Need value.shape >= size, got ", shape, size], summarize=1000)
+        shape = control_flow_ops.with_dependencies([check], shape)
+        limit = shape - size + 1
+        offset = random_uniform(array_ops.shape(shape), dtype=size.dtype,
+                                maxval=size.dtype.max, seed=seed) % limit
+        return array_ops.slice(value, offset, size, name=scope)
+
+
+def random_gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None,
+                 name=None):
+    """Samples of `shape` for each pair of alpha and beta."""
+    from sluice.ops import array_ops
+    from sluice.ops import math_ops
+    with ops.name_scope(name, "random_gamma", [shape, alpha, beta]):
+        shape = ops.convert_to_tensor(shape, name="shape", dtype=dtypes.int32)
+        alpha = ops.convert_to_tensor(alpha, name="alpha", dtype=dtype)
+        beta = ops.convert_to_tensor(beta if beta is not None else 1,
+                                     name="beta", dtype=dtype)
+        alpha = alpha + array_ops.zeros_like(beta)
         seed1, seed2 = get_seed(seed)
-        return apply_op("Multinomial", None, logits=logits,
-                        num_samples=num_samples, seed=seed1, seed2=seed2,
-                        output_dtype=output_dtype)
+        import numpy as np  # Servers, which build nothing, do without.
+        # A sample may round to 0, where the density has no logarithm.
+        smallest = np.finfo(alpha.dtype.as_numpy_dtype).tiny
+        return math_ops.maximum(smallest, apply_op(
+            "RandomGamma", None, shape=shape, alpha=alpha, seed=seed1,
+            seed2=seed2) / beta)
 
 
+def random_poisson(lam, shape, dtype=dtypes.float32, seed=None, name=None):
+    """Samples of `shape` for each rate in `lam`."""
+    with ops.name_scope(name, "random_poisson", [lam, shape]):
+        shape = ops.convert_to_tensor(shape, name="shape", dtype=dtypes.int32)
+        seed1, seed2 = get_seed(seed)
+        return apply_op("RandomPoissonV2", None, shape=shape, rate=lam,
+                        dtype=dtype, seed=seed1, seed2=seed2)
+
+
+def multinomial(logits, num_samples, seed=None, name=None, output_dtype=None):
+    with ops.name_scope(name, "multinomial", [logits]):
+        return _categorical(logits, num_samples, output_dtype, seed)
+
+
+def categorical(logits, num_samples, dtype=None, seed=None, name=None):
+    with ops.name_scope(name, "categorical", [logits]):
+        return _categorical(logits, num_samples, dtype, seed)
+
+
+def _categorical(logits, num_samples, dtype, seed):
+    logits = ops.convert_to_tensor(logits, name="logits")
+    seed1, seed2 = get_seed(seed)
+    return apply_op("Multinomial", None, logits=logits,
+                    num_samples=num_samples, seed=seed1, seed2=seed2,
+                    output_dtype=dtype or dtypes.int64)
