@@ -70,8 +70,8 @@ from sluice.ops.parsing_ops import (  # noqa: F401
 from sluice.ops.sparse_ops import (  # noqa: F401
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse,
     sparse_fill_empty_rows, sparse_mask, sparse_merge, sparse_reorder,
-    sparse_retain, sparse_tensor_to_dense, sparse_to_dense,
-    sparse_to_indicator, sparse_transpose)
+    sparse_retain, sparse_tensor_dense_matmul, sparse_tensor_to_dense,
+    sparse_to_dense, sparse_to_indicator, sparse_transpose)
 from sluice.ops.state_ops import (  # noqa: F401
     assign, assign_add, assign_sub, batch_scatter_update, count_up_to,
     scatter_add, scatter_div, scatter_max, scatter_min, scatter_mul,

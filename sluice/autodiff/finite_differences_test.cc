@@ -101,6 +101,10 @@ std::vector<OpCase> ReductionCases() {
        {"SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"}) {
     cases.push_back({op, {Matrix(), Ints({1, 0, 1}), Ints({0, 0, 1})}});
   }
+  // Two entries at one place and a row without any.
+  cases.push_back({"SparseTensorDenseMatMul",
+                   {Tensor::Of<int64_t>({3, 2}, {0, 1, 2, 0, 0, 1}), Row(),
+                    Tensor::Vector<int64_t>({3, 2}), Matrix()}});
   return cases;
 }
 

@@ -47,26 +47,6 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32,
         return math_ops.add(rnd * stddev, mean, name=scope)
 
 
-def random_crop(value, size, seed=None, name=None):
-    """A part of `value` of that size, from anywhere in it."""
-    from sluice.ops import array_ops
-    from sluice.ops import control_flow_ops
-    from sluice.ops import math_ops
-    with ops.name_scope(name, "random_crop", [value, size]) as name:
-        value = ops.convert_to_tensor(value, name="value")
-        size = ops.convert_to_tensor(size, dtype=dtypes.int32, name="size")
-        shape = array_ops.shape(value)
-        fits = control_flow_ops.Assert(
-            math_ops.reduce_all(math_ops.greater_equal(shape, size)),
-            ["Need value.shape >= size, got ", shape, size], summarize=1000)
-        shape = control_flow_ops.with_dependencies([fits], shape)
-        limit = shape - size + 1
-        offset = random_uniform(
-            array_ops.shape(shape), dtype=size.dtype,
-            maxval=size.dtype.max, seed=seed) % limit
-        return array_ops.slice(value, offset, size, name=name)
-
-
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32,
                      seed=None, name=None):
     with ops.name_scope(name, "truncated_normal",

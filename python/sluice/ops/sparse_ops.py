@@ -206,3 +206,16 @@ def sparse_mask(a, mask_indices, name=None):
         left, where = array_ops.setdiff1d(a.indices, mask_indices)
         values = array_ops.gather(a.values, where, name=name)
         return ops.IndexedSlices(values, left, a.dense_shape)
+
+
+def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False,
+                               name=None):
+    """A sparse matrix times a dense one."""
+    sp_a = _checked(sp_a)
+    with ops.name_scope(name, "SparseTensorDenseMatMul",
+                        [sp_a.indices, sp_a.values, b]):
+        b = ops.convert_to_tensor(b, name="b")
+        return apply_op("SparseTensorDenseMatMul", None,
+                        a_indices=sp_a.indices, a_values=sp_a.values,
+                        a_shape=sp_a.dense_shape, b=b, adjoint_a=adjoint_a,
+                        adjoint_b=adjoint_b)
