@@ -67,6 +67,7 @@ from sluice.ops.parsing_ops import (  # noqa: F401
     decode_csv, decode_json_example, decode_raw, parse_example,
     parse_single_example, parse_single_sequence_example, parse_tensor,
     serialize_tensor)
+from sluice.ops.script_ops import numpy_function, py_func  # noqa: F401
 from sluice.ops.sparse_ops import (  # noqa: F401
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse,
     sparse_fill_empty_rows, sparse_mask, sparse_merge, sparse_reorder,

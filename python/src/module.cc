@@ -6,6 +6,7 @@
 #include "src/gradient_binding.h"
 #include "src/graph_binding.h"
 #include "src/io_binding.h"
+#include "src/py_func_binding.h"
 #include "src/server_binding.h"
 #include "src/session_binding.h"
 #include "src/status.h"
@@ -22,4 +23,5 @@ PYBIND11_MODULE(_sluice, m) {
   BindFastRun(m);
   BindServer(m);
   BindIo(m);
+  BindPyFunc(m);
 }

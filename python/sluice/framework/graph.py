@@ -39,6 +39,7 @@ class Graph(object):
         self._container = ""
         self._variable_store = None
         self._variable_creators = []
+        self._py_funcs_used_in_graph = []
 
     # ---- Nodes ----
 
