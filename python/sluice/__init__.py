@@ -67,6 +67,7 @@ from sluice.ops.parsing_ops import (  # noqa: F401
     decode_csv, decode_json_example, decode_raw, parse_example,
     parse_single_example, parse_single_sequence_example, parse_tensor,
     serialize_tensor)
+from sluice.ops.logging_ops import Print  # noqa: F401
 from sluice.ops.script_ops import numpy_function, py_func  # noqa: F401
 from sluice.ops.sparse_ops import (  # noqa: F401
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse,
@@ -121,6 +122,13 @@ _export(_string_ops, """
 _export(_clip_ops, """
     clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value
     global_norm""")
+_export(_check_ops, """
+    assert_equal assert_greater assert_greater_equal assert_integer assert_less
+    assert_less_equal assert_near assert_negative assert_non_negative
+    assert_non_positive assert_none_equal assert_positive
+    assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in
+    assert_same_float_dtype assert_scalar assert_type is_non_decreasing
+    is_numeric_tensor is_strictly_increasing verify_tensor_all_finite""")
 _export(_control_flow_ops, "Assert case cond group no_op tuple while_loop")
 _export(_partitioned_variables, """
     create_partitioned_variables fixed_size_partitioner min_max_variable_partitioner
