@@ -221,8 +221,7 @@ absl::StatusOr<Node*> BuildNode(Graph& graph, const BuildContext& outer,
   if (graph.build().finalized) {
     return FailedPrecondition("Graph is finalized and cannot be modified.");
   }
-  SLUICE_ASSIGN_OR_RETURN(const OpInfo* op,
-                          OpRegistry::Global().Lookup(node.op));
+  SLUICE_ASSIGN_OR_RETURN(const OpInfo* op, graph.FindOp(node.op));
   BuildContext context = outer;
   ColocateWithRefs(op->def, node.inputs, &context);
   SLUICE_ASSIGN_OR_RETURN(std::string name, NameOf(graph, context, node));

@@ -8,6 +8,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/graph_def.h"
+#include "sluice/graph/scope.h"
 #include "sluice/proto/graph.pb.h"
 
 namespace sluice {
@@ -60,6 +61,10 @@ struct FunctionLibrary::State {
     }
     auto function = std::make_shared<Function>();
     SLUICE_ASSIGN_OR_RETURN(function->op.def, OpDefFromProto(def.signature()));
+    function->op.gradient = [](Scope& scope, const Node& op,
+                               std::span<const Output> dy) -> Grads {
+      return FunctionGradient(scope, op, op.type(), dy);
+    };
     function->def = def;
     by_name[name] = function;
     functions.push_back(std::move(function));
@@ -116,6 +121,12 @@ const OpInfo* FunctionLibrary::FindOp(std::string_view name) const {
   return function == nullptr ? nullptr : &function->op;
 }
 
+const std::string* FunctionLibrary::FindGradient(
+    std::string_view function) const {
+  auto it = state_->gradients.find(std::string(function));
+  return it == state_->gradients.end() ? nullptr : &it->second;
+}
+
 bool FunctionLibrary::empty() const {
   return state_->functions.empty() && state_->gradients.empty() &&
          state_->registered.empty();
@@ -143,6 +154,36 @@ absl::Status FunctionLibrary::AddAll(const FunctionLibrary& other) {
   pb::FunctionDefLibrary library;
   other.ToProto(&library);
   return Add(library);
+}
+
+bool CallsFunction(const Node& node) {
+  const std::string& type = node.type();
+  if (type == "SymbolicGradient" || type == "PartitionedCall" ||
+      type == "StatefulPartitionedCall") {
+    return true;
+  }
+  const FunctionLibrary& functions = node.graph().functions();
+  return !functions.empty() && functions.FindOp(type) == &node.op();
+}
+
+Grads FunctionGradient(Scope& scope, const Node& op,
+                       const std::string& function,
+                       std::span<const Output> dy) {
+  std::vector<Output> inputs(op.inputs().begin(), op.inputs().end());
+  for (int i = 0; i < op.num_outputs(); ++i) {
+    // The function takes a gradient for each of its results.
+    inputs.push_back(dy[i] ? dy[i] : scope.Add("ZerosLike", {op.output(i)}));
+  }
+  AttrList types;
+  for (const Output& input : op.inputs()) {
+    types.types.push_back(BaseType(TypeOf(input)));
+  }
+  const std::vector<Output> dx = scope.AddMulti(
+      "SymbolicGradient", inputs,
+      {{"Tout", std::move(types)},
+       {"f", FunctionName{function, std::make_shared<AttrMap>(op.attrs())}}});
+  SLUICE_RETURN_IF_ERROR(scope.status());
+  return std::vector<Grad>(dx.begin(), dx.end());
 }
 
 }  // namespace sluice

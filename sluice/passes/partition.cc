@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "sluice/base/status.h"
+#include "sluice/graph/functions.h"
 #include "sluice/passes/control_loops.h"
 #include "sluice/passes/step_graph.h"
 #include "sluice/passes/transfer_groups.h"
@@ -47,6 +48,9 @@ class Partitioner {
         if (new_part) {
           parts_.push_back({name, std::make_unique<Graph>()});
           parts_.back().graph->versions() = graph_.versions();
+          if (!graph_.functions().empty()) {
+            parts_.back().graph->functions() = graph_.functions();
+          }
         }
         it->second = part->second;
       }

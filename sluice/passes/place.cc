@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
+#include "sluice/graph/functions.h"
 #include "sluice/kernel/kernel_registry.h"
 #include "sluice/passes/colocation.h"
 
@@ -131,7 +132,8 @@ class Placer {
         wanted.job && options_.own_task.job &&
         (wanted.job != options_.own_task.job ||
          (wanted.task && wanted.task != options_.own_task.task));
-    if (elsewhere || node.IsControlFlow()) {
+    // What a function needs is known when it runs; only CPUs are there now.
+    if (elsewhere || node.IsControlFlow() || CallsFunction(node)) {
       group.types =
           wanted.type ? std::vector<std::string>{*wanted.type} : types_;
       return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
+#include "sluice/graph/functions.h"
 #include "sluice/kernel/kernel_registry.h"
 #include "sluice/kernel/run_kernel.h"
 #include "sluice/passes/unused_values.h"
@@ -90,6 +91,7 @@ class Simplifier {
   // nullptr if there is nothing to do.
   std::unique_ptr<Graph> Run() {
     out_->versions() = graph_.versions();
+    if (!graph_.functions().empty()) out_->functions() = graph_.functions();
     const std::vector<const Node*> order = Order(graph_);
     if (order.empty()) return nullptr;
     if (options_.drop_unused) unused_ = FindUnused(order);

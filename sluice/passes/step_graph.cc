@@ -6,6 +6,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_join.h"
 #include "sluice/base/status.h"
+#include "sluice/graph/functions.h"
 
 namespace sluice {
 
@@ -41,6 +42,7 @@ class StepGraphBuilder {
           "Must specify at least one target to fetch or execute.");
     }
     out_->versions() = graph_.versions();
+    if (!graph_.functions().empty()) out_->functions() = graph_.functions();
     SLUICE_RETURN_IF_ERROR(AddFeeds());
     SLUICE_RETURN_IF_ERROR(FindConnections());
     SLUICE_RETURN_IF_ERROR(FindTargets());

@@ -7,6 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
+#include "sluice/graph/functions.h"
 #include "sluice/session/session_client.h"
 
 namespace sluice {
@@ -57,6 +58,7 @@ std::optional<SteadyTime> DeadlineIn(int64_t ms) {
 // of the first nodes of `from`, so ids agree.
 void CopyNewNodes(const Graph& from, Graph* to) {
   const int first = to->num_nodes();
+  if (!from.functions().empty()) to->functions() = from.functions();
   for (int id = first; id < from.num_nodes(); ++id) {
     to->CopyNode(*from.node(id), from.node(id)->name());
   }

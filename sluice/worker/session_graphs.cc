@@ -2,6 +2,7 @@
 
 #include "sluice/base/status.h"
 #include "sluice/kernel/kernel_registry.h"
+#include "sluice/passes/inline_functions.h"
 #include "sluice/passes/partition.h"
 
 namespace sluice {
@@ -48,6 +49,9 @@ absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
     std::shared_ptr<WorkerSession> session) {
   auto result = std::make_shared<SessionGraph>();
   result->graph_ = request.graph;
+  if (HasFunctionCalls(*request.graph)) {
+    SLUICE_ASSIGN_OR_RETURN(result->graph_, InlineFunctions(*request.graph));
+  }
   result->session_ = session;
   result->feeds_ = request.feeds;
   result->fetches_ = request.fetches;
@@ -60,7 +64,7 @@ absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
   };
   options.suffix = "_G";
   SLUICE_ASSIGN_OR_RETURN(std::vector<Part> parts,
-                          Partition(*request.graph, options));
+                          Partition(*result->graph_, options));
   for (Part& part : parts) {
     Device* device = session->FindDevice(part.name);
     if (device == nullptr) {
