@@ -5,6 +5,7 @@
 #include "sluice/base/status.h"
 #include "sluice/client/collections.h"
 #include "sluice/client/embedding.h"
+#include "sluice/client/function.h"
 #include "sluice/client/gradients.h"
 #include "sluice/client/initializers.h"
 #include "sluice/client/layers.h"
