@@ -8,6 +8,7 @@
 #include "sluice/graph/control_flow_def.h"
 #include "sluice/graph/functions.h"
 #include "sluice/graph/graph_def.h"
+#include "sluice/graph/graph_to_function.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/graph/while_loop.h"
 #include "sluice/proto/graph.pb.h"
@@ -90,7 +91,7 @@ py::tuple AddOp(PyGraph& graph, const std::string& op, const std::string& name,
   node.name = name;
   node.inputs = OutputsOf(graph, inputs);
   node.control_inputs = NodesOf(graph, controls);
-  const OpInfo* info = Check(OpRegistry::Global().Lookup(op));
+  const OpInfo* info = Check(graph.graph.FindOp(op));
   for (const auto& [key, value] : attrs) {
     const std::string attr = key.cast<std::string>();
     const AttrDef* def = info->def.FindAttr(attr);
@@ -432,6 +433,36 @@ py::dict ImportBytes(
   return out;
 }
 
+// The graph as a FunctionDef.
+py::bytes ToFunction(PyGraph& graph, const std::string& name,
+                     const std::vector<int>& inputs,
+                     const std::vector<int>& outputs,
+                     const std::vector<std::string>& output_names,
+                     const py::dict& attrs) {
+  FunctionParts parts{name,
+                      OutputsOf(graph, inputs),
+                      OutputsOf(graph, outputs),
+                      output_names,
+                      {}};
+  for (const auto& [key, value] : attrs) {
+    parts.attrs.Set(key.cast<std::string>(), AttrFromPython("", value));
+  }
+  pb::FunctionDef def;
+  GraphLock lock(graph);
+  Check(GraphToFunction(graph.graph, parts, &def));
+  return py::bytes(def.SerializeAsString());
+}
+
+void AddFunctions(PyGraph& graph, const py::bytes& bytes) {
+  pb::FunctionDefLibrary library;
+  if (!library.ParseFromString(std::string(bytes))) {
+    throw StatusException(
+        InvalidArgument("These bytes are no FunctionDefLibrary"));
+  }
+  GraphLock lock(graph);
+  Check(graph.graph.functions().Add(library));
+}
+
 }  // namespace
 
 void BindContexts(py::module_& m) {
@@ -477,7 +508,12 @@ void BindGraph(py::module_& m) {
             return py::bytes(def.SerializeAsString());
           },
           py::arg("from_node") = 0, py::arg("add_shapes") = false)
-      .def("import_graph_def", ImportBytes);
+      .def("import_graph_def", ImportBytes)
+      .def("to_function", ToFunction)
+      .def("add_functions", AddFunctions)
+      .def("has_function", [](PyGraph& g, const std::string& name) {
+        return g.graph.functions().Find(name) != nullptr;
+      });
   BindScopes(graph);
   BindNodes(graph);
 

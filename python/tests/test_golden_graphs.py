@@ -23,7 +23,7 @@ _ALIAS = os.path.join(os.path.dirname(os.path.dirname(
 PROGRAMS = [
     "batches", "broadcast_grads", "colocation", "cond_grad", "constants",
     "control_deps", "device_scopes", "embedding_sparse_grad",
-    "gradient_options", "input_queues", "linreg_adagrad_ps2",
+    "functions_pyfunc", "gradient_options", "input_queues", "linreg_adagrad_ps2",
     "metrics_losses", "mlp_adam", "monitored_session",
     "moving_average_schedules", "naming", "parsing",
     "partitioned_variables", "random_seeds", "resource_variables",
@@ -65,6 +65,8 @@ def attr_value(attr):
     # Names of gradients that a program defines hold a counter, shared names of
     # static tables a random number.
     text = re.sub(r"CustomGradient-\d+", "CustomGradient-", str(attr))
+    # Tokens of py_func hold a counter, and the process.
+    text = re.sub(r"pyfunc_\d+(@[0-9a-f]+)?", "pyfunc_", text)
     return re.sub(r"hash_table_[0-9a-f-]{36}", "hash_table_", text)
 
 
@@ -113,6 +115,11 @@ def test_the_graph_of(program, fresh_graph):
     for ours, theirs in zip(made.node, expected.node):
         assert describe(ours) == describe(theirs)
     assert len(made.node) == len(expected.node)
+    for ours, theirs in zip(made.library.function, expected.library.function):
+        assert ours == theirs
+    assert len(made.library.function) == len(expected.library.function)
+    assert list(made.library.gradient) == list(expected.library.gradient)
+    assert made.versions.min_consumer == expected.versions.min_consumer
     with open(base + ".json") as f:
         golden = json.load(f)
     assert golden["collections"] == {

@@ -531,6 +531,31 @@ def loop_gradient(target):
     close_to(session.run([power, slope], {x: 2.}), [16, 32])
 
 
+def functions(target):
+  from tensorflow.python.framework import function
+
+  @function.Defun(tf.float32)
+  def inner(a):
+    return tf.square(a) + 1.
+
+  @function.Defun(tf.float32, tf.float32)
+  def outer(a, b):
+    return inner(a) * b, inner(b), a
+
+  x = tf.placeholder(tf.float32, [2])
+  for call_on, rest_on in ((PS, WORKER), (WORKER, PS)):
+    with tf.device(rest_on):
+      twice = x * 2
+    with tf.device(call_on):
+      first, second, third = outer(twice, x)
+    with tf.device(rest_on):
+      total = first + second + third
+    grad, = tf.gradients(total, x)
+    with tf.Session(target) as session:
+      got = session.run([total, grad], {x: [1., 2.]})
+      close_to(got, [[9., 43.], [17., 55.]])
+
+
 def monitored_training(target):
   directory = tempfile.mkdtemp()
   with tf.device(tf.train.replica_device_setter(1, worker_device=WORKER)):
@@ -616,7 +641,7 @@ CHECKS = [
     list_devices, device_filters, cluster_of_the_session,
     narrow_transfers, soft_placement, broadcast_select, connected_callables, callables, partial_runs,
     run_metadata, timeline, cond_across_tasks, loop_on_one_task,
-    loop_across_tasks, nested_loops_across_tasks, loop_gradient,
+    loop_across_tasks, nested_loops_across_tasks, loop_gradient, functions,
     monitored_training, sync_replicas, saver, sharing_of_queues_by_threads]
 
 if __name__ == '__main__':

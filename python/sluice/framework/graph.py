@@ -40,6 +40,7 @@ class Graph(object):
         self._variable_store = None
         self._variable_creators = []
         self._py_funcs_used_in_graph = []
+        self._functions = {}  # Those made by Python (framework/function.py).
 
     # ---- Nodes ----
 

@@ -71,6 +71,9 @@ def get_all_collection_keys():
 
 
 def _graph_of(values):
+    # The body of a function takes tensors of graphs around it.
+    if get_default_graph().building_function:
+        return get_default_graph()
     for value in _flat(values):
         graph = getattr(value, "graph", None)
         if isinstance(graph, Graph):

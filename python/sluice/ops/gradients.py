@@ -83,6 +83,8 @@ def gradients(ys, xs, grad_ys=None, name="gradients",
         if graph._core.node_has_attr(node_id, "_gradient_op_type"):
             key = op.get_attr("_gradient_op_type").decode()
         function = gradient_registry.gradients.get(key)
+        if function is None and op.type in graph._functions:
+            function = graph._functions[op.type].python_grad_func
         if function is None:
             if key != op.type:
                 raise LookupError("No gradient defined for operation '%s' "

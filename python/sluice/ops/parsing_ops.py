@@ -208,10 +208,10 @@ def parse_example(serialized, features, name=None, example_names=None):
                    dense_keys=parsed.dense_keys, dense_defaults=defaults,
                    sparse_types=parsed.sparse_types,
                    Tdense=parsed.dense_types, dense_shapes=shapes)
-    n = len(parsed.sparse_keys)
-    out = list(op.outputs)
-    tensors = _as_dict(parsed, out[:n], out[n:2 * n], out[2 * n:3 * n],
-                       out[3 * n:])
+        n = len(parsed.sparse_keys)
+        out = list(op.outputs)
+        tensors = _as_dict(parsed, out[:n], out[n:2 * n], out[2 * n:3 * n],
+                           out[3 * n:])
     return _with_sparse_features(features, tensors)
 
 
@@ -234,10 +234,10 @@ def parse_single_example(serialized, features, name=None, example_names=None):
                    sparse_types=parsed.sparse_types,
                    dense_keys=parsed.dense_keys, Tdense=parsed.dense_types,
                    dense_shapes=shapes)
-    n = len(parsed.sparse_keys)
-    out = list(op.outputs)
-    tensors = _as_dict(parsed, out[:n], out[n:2 * n], out[2 * n:3 * n],
-                       out[3 * n:])
+        n = len(parsed.sparse_keys)
+        out = list(op.outputs)
+        tensors = _as_dict(parsed, out[:n], out[n:2 * n], out[2 * n:3 * n],
+                           out[3 * n:])
     return _with_sparse_features(features, tensors)
 
 
@@ -300,7 +300,7 @@ def parse_single_sequence_example(serialized, context_features=None,
             feature_list_sparse_types=lists.sparse_types,
             feature_list_dense_types=lists.dense_types,
             feature_list_dense_shapes=lists.dense_shapes)
-    return _sequence_result(context, lists, op)[:2]
+        return _sequence_result(context, lists, op)[:2]
 
 
 def parse_sequence_example(serialized, context_features=None,
@@ -330,7 +330,7 @@ def parse_sequence_example(serialized, context_features=None,
             feature_list_sparse_types=lists.sparse_types,
             feature_list_dense_types=lists.dense_types,
             feature_list_dense_shapes=lists.dense_shapes)
-    return _sequence_result(context, lists, op)
+        return _sequence_result(context, lists, op)
 
 
 def _sequence_result(context, lists, op):
