@@ -84,8 +84,8 @@ def test_the_session_runs_on_after_an_interrupt():
         get = tf.FIFOQueue(1, tf.float32).dequeue()
         two = tf.constant(1) + 1
         sess = tf.Session()
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             sess.run(get)
         except KeyboardInterrupt:
             print(sess.run(two))
