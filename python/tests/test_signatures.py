@@ -45,9 +45,7 @@ _WAIT = {
         sparse_add sparse_concat sparse_maximum sparse_minimum
         sparse_reduce_max sparse_reduce_max_sparse sparse_reduce_sum
         sparse_reduce_sum_sparse sparse_reset_shape sparse_reshape
-        sparse_slice sparse_softmax sparse_split
-        sparse_tensor_dense_matmul""",
-    "more random numbers": "random_gamma random_poisson",
+        sparse_slice sparse_softmax sparse_split""",
     "sampled candidates": "nn.nce_loss nn.sampled_softmax_loss",
     "the sequences of RNN cells": "reverse_sequence",
     "images": "image.per_image_whitening",

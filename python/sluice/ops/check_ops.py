@@ -263,8 +263,7 @@ def assert_rank_in(x, ranks, data=None, summarize=None, message=None,
         except _StaticRankError as e:
             raise ValueError(
                 "%s.  Tensor %s must have rank in %s.  Received rank %d, "
-                "shape %s" % (message, x.name,
-                              tuple(int(r) for r in e.wanted), e.actual,
+                "shape %s" % (message, x.name, tuple(e.wanted), e.actual,
                               x.get_shape())) from None
 
 
