@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "sluice/numeric/activations.h"
+#include "sluice/numeric/narrow.h"
 #include "sluice/numeric/prefetch.h"
 #include "sluice/numeric/simd.h"
 #include "sluice/numeric/vector_math.h"
@@ -136,8 +137,36 @@ void Loop(R* out, const T* a, int64_t a_step, const T* b, int64_t b_step,
 }  // namespace
 
 template <BinaryOp op, typename T>
+void WideMap(void* out, const void* a, int64_t a_step, const void* b,
+             int64_t b_step, int64_t n);
+
+template <BinaryOp op, typename T>
+void NarrowMap(T* out, const T* a, int64_t a_step, const T* b, int64_t b_step,
+               int64_t n) {
+  float x[kNarrowBlock], y[kNarrowBlock];
+  ForEachNarrowBlock(n, [&](int64_t begin, int64_t end) {
+    const int64_t m = end - begin;
+    Widen(a + begin * a_step, a_step, m, x);
+    Widen(b + begin * b_step, b_step, m, y);
+    BinaryMap<op, float>(x, x, 1, y, 1, m);
+    Round(x, m, out + begin);
+  });
+}
+
+template <BinaryOp op, typename T>
 void BinaryMap(void* out, const void* a, int64_t a_step, const void* b,
                int64_t b_step, int64_t n) {
+  if constexpr (kIsNarrow<T>) {
+    NarrowMap<op>(static_cast<T*>(out), static_cast<const T*>(a), a_step,
+                  static_cast<const T*>(b), b_step, n);
+  } else {
+    WideMap<op, T>(out, a, a_step, b, b_step, n);
+  }
+}
+
+template <BinaryOp op, typename T>
+void WideMap(void* out, const void* a, int64_t a_step, const void* b,
+             int64_t b_step, int64_t n) {
   using R = decltype(Apply<op>(std::declval<T>(), std::declval<T>()));
   R* to = static_cast<R*>(out);
   const T* x = static_cast<const T*>(a);
@@ -210,7 +239,9 @@ void LeakyReluGrad(T* out, const T* grad, const T* features, T alpha,
   SLUICE_BINARY_ROWS_OF(OP, float)   \
   SLUICE_BINARY_ROWS_OF(OP, double)  \
   SLUICE_BINARY_ROWS_OF(OP, int32_t) \
-  SLUICE_BINARY_ROWS_OF(OP, int64_t)
+  SLUICE_BINARY_ROWS_OF(OP, int64_t) \
+  SLUICE_BINARY_ROWS_OF(OP, Half)    \
+  SLUICE_BINARY_ROWS_OF(OP, BFloat16)
 
 SLUICE_BINARY_ROWS(kAdd)
 SLUICE_BINARY_ROWS(kSub)
@@ -218,6 +249,16 @@ SLUICE_BINARY_ROWS(kMul)
 SLUICE_BINARY_ROWS(kDiv)
 SLUICE_BINARY_ROWS(kMaximum)
 SLUICE_BINARY_ROWS(kMinimum)
+#define SLUICE_BINARY_NARROW(OP) \
+  SLUICE_BINARY(OP, Half)        \
+  SLUICE_BINARY(OP, BFloat16)
+// For updates in place; ops on values widen whole tensors.
+SLUICE_BINARY_NARROW(kAdd)
+SLUICE_BINARY_NARROW(kSub)
+SLUICE_BINARY_NARROW(kMul)
+SLUICE_BINARY_NARROW(kDiv)
+SLUICE_BINARY_NARROW(kMaximum)
+SLUICE_BINARY_NARROW(kMinimum)
 
 SLUICE_BINARY_REAL(kAdd)
 SLUICE_BINARY_REAL(kSub)

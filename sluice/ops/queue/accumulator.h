@@ -77,8 +77,9 @@ class Accumulator : public Resource {
   Waiters waiters_ SLUICE_GUARDED_BY(mu_);
 };
 
-// Gradients are one tensor each. The element type must be float, double, int32
-// or int64.
+// Gradients are one tensor each. The element type must be float, double, int32,
+// int64, or half or bfloat16, which are summed as floats and rounded when they
+// are taken.
 RefPtr<Accumulator> MakeDenseAccumulator(AccumulatorConfig config);
 // Gradients are (indices, values, shape); an empty shape says nothing. A row's
 // average is over the gradients that have that row.

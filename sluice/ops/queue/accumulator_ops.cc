@@ -253,10 +253,12 @@ SLUICE_OP(SparseAccumulatorTakeGradient)
   SLUICE_KERNEL(NAME, kCpu)                        \
       .Type("dtype", DType::TYPE)                  \
       .Class<accumulator_op::__VA_ARGS__>()
-#define SLUICE_ACCUMULATOR_KERNELS(NAME, ...)            \
-  SLUICE_ACCUMULATOR_KERNEL(NAME, kFloat, __VA_ARGS__);  \
-  SLUICE_ACCUMULATOR_KERNEL(NAME, kDouble, __VA_ARGS__); \
-  SLUICE_ACCUMULATOR_KERNEL(NAME, kInt32, __VA_ARGS__);  \
+#define SLUICE_ACCUMULATOR_KERNELS(NAME, ...)              \
+  SLUICE_ACCUMULATOR_KERNEL(NAME, kFloat, __VA_ARGS__);    \
+  SLUICE_ACCUMULATOR_KERNEL(NAME, kDouble, __VA_ARGS__);   \
+  SLUICE_ACCUMULATOR_KERNEL(NAME, kHalf, __VA_ARGS__);     \
+  SLUICE_ACCUMULATOR_KERNEL(NAME, kBfloat16, __VA_ARGS__); \
+  SLUICE_ACCUMULATOR_KERNEL(NAME, kInt32, __VA_ARGS__);    \
   SLUICE_ACCUMULATOR_KERNEL(NAME, kInt64, __VA_ARGS__)
 SLUICE_ACCUMULATOR_KERNELS(ConditionalAccumulator, AccumulatorKernel<false>);
 SLUICE_ACCUMULATOR_KERNELS(ResourceConditionalAccumulator,

@@ -6,6 +6,7 @@
 #include "sluice/base/status.h"
 #include "sluice/numeric/add_n.h"
 #include "sluice/numeric/binary.h"
+#include "sluice/numeric/narrow.h"
 #include "sluice/ops/queue/accumulator.h"
 
 namespace sluice {
@@ -101,7 +102,7 @@ class Sparse : public Accumulator {
     Shape shape = row_shape_;
     shape.InsertDim(0, count);
     SLUICE_ASSIGN_OR_RETURN(Tensor values,
-                            Tensor::Create(config().dtype, shape));
+                            Tensor::Create(DTypeOf<T>::value, shape));
     std::ranges::copy(rows.values, values.mutable_data<T>().begin());
     const int64_t row = row_shape_.size();
     for (int64_t i = 0; i < count && config().mean; ++i) {
@@ -237,7 +238,36 @@ class Sparse : public Accumulator {
   Shape row_shape_;
 };
 
-template <template <typename> class A>
+// Sums narrow numbers as floats: many small gradients would be lost in a sum of
+// halves. `kValues` is where they are in a gradient.
+template <typename T, typename Wide, int kValues>
+class Narrow : public Wide {
+ public:
+  using Wide::Wide;
+
+ protected:
+  absl::Status Add(const Tuple& gradient, bool first) override {
+    Tuple wide = gradient;
+    const Tensor& values = gradient[kValues];
+    SLUICE_ASSIGN_OR_RETURN(wide[kValues],
+                            Tensor::Create(DType::kFloat, values.shape()));
+    numeric::Widen(values.data<T>().data(), 1, values.size(),
+                   wide[kValues].mutable_data<float>().data());
+    return Wide::Add(wide, first);
+  }
+
+  absl::StatusOr<Tuple> Reduce(int64_t count) override {
+    SLUICE_ASSIGN_OR_RETURN(Tuple wide, Wide::Reduce(count));
+    const Tensor values = wide[kValues];
+    SLUICE_ASSIGN_OR_RETURN(wide[kValues],
+                            Tensor::Create(DTypeOf<T>::value, values.shape()));
+    numeric::Round(values.data<float>().data(), values.size(),
+                   wide[kValues].mutable_data<T>().data());
+    return wide;
+  }
+};
+
+template <template <typename> class A, int kValues>
 RefPtr<Accumulator> MakeFor(AccumulatorConfig config) {
   switch (config.dtype) {
     case DType::kFloat:
@@ -246,6 +276,10 @@ RefPtr<Accumulator> MakeFor(AccumulatorConfig config) {
       return MakeRef<A<double>>(std::move(config));
     case DType::kInt32:
       return MakeRef<A<int32_t>>(std::move(config));
+    case DType::kHalf:
+      return MakeRef<Narrow<Half, A<float>, kValues>>(std::move(config));
+    case DType::kBfloat16:
+      return MakeRef<Narrow<BFloat16, A<float>, kValues>>(std::move(config));
     default:
       return MakeRef<A<int64_t>>(std::move(config));
   }
@@ -255,11 +289,13 @@ RefPtr<Accumulator> MakeFor(AccumulatorConfig config) {
 }  // namespace
 
 RefPtr<Accumulator> MakeDenseAccumulator(AccumulatorConfig config) {
-  return accumulator_sums::MakeFor<accumulator_sums::Dense>(std::move(config));
+  return accumulator_sums::MakeFor<accumulator_sums::Dense, 0>(
+      std::move(config));
 }
 
 RefPtr<Accumulator> MakeSparseAccumulator(AccumulatorConfig config) {
-  return accumulator_sums::MakeFor<accumulator_sums::Sparse>(std::move(config));
+  return accumulator_sums::MakeFor<accumulator_sums::Sparse, 1>(
+      std::move(config));
 }
 
 }  // namespace sluice

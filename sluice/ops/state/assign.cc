@@ -9,6 +9,7 @@
 #include "sluice/kernel/resource_epoch.h"
 #include "sluice/numeric/binary.h"
 #include "sluice/ops/array/shape_rules.h"
+#include "sluice/ops/state/elements.h"
 #include "sluice/ops/state/resource_handle.h"
 #include "sluice/ops/state/variable_access.h"
 #include "sluice/ops/state/variable_shapes.h"
@@ -232,13 +233,13 @@ SLUICE_KERNEL(Assign, kCpu).Class<assign_op::AssignKernel>();
 SLUICE_KERNEL(AssignVariableOp, kCpu)
     .Class<VariableKernel<assign_op::AssignVariable>>();
 SLUICE_KERNEL(AssignAdd, kCpu)
-    .ClassForTypes<RealTypes, assign_op::AddKernel>("T");
+    .ClassForTypes<UpdateTypes, assign_op::AddKernel>("T");
 SLUICE_KERNEL(AssignSub, kCpu)
-    .ClassForTypes<RealTypes, assign_op::SubtractKernel>("T");
+    .ClassForTypes<UpdateTypes, assign_op::SubtractKernel>("T");
 SLUICE_KERNEL(AssignAddVariableOp, kCpu)
-    .ClassForTypes<RealTypes, assign_op::AddKernel>("dtype");
+    .ClassForTypes<UpdateTypes, assign_op::AddKernel>("dtype");
 SLUICE_KERNEL(AssignSubVariableOp, kCpu)
-    .ClassForTypes<RealTypes, assign_op::SubtractKernel>("dtype");
+    .ClassForTypes<UpdateTypes, assign_op::SubtractKernel>("dtype");
 SLUICE_KERNEL(CountUpTo, kCpu)
     .ClassForTypes<IndexTypes, assign_op::CountKernel>("T");
 SLUICE_KERNEL(ResourceCountUpTo, kCpu)

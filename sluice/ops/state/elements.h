@@ -4,7 +4,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "sluice/kernel/kernel.h"
+#include "sluice/base/half.h"
+#include "sluice/kernel/kernel_registry.h"
 #include "sluice/tensor/tensor.h"
 
 namespace sluice {
@@ -44,6 +45,11 @@ class IndexInput {
   int64_t size_;
   bool wide_;
 };
+
+// Types whose variables are updated in place.
+using UpdateTypes = TypeList<float, double, int32_t, int64_t, Half, BFloat16>;
+// Types that optimizers train.
+using TrainedTypes = TypeList<float, double, Half, BFloat16>;
 
 // An error that names the first index outside of [0, limit).
 absl::Status CheckIndices(const Tensor& indices, int64_t limit);

@@ -203,11 +203,11 @@ absl::Status ScatterNdShape(ShapeContext& c) {
       .Shape(ScatterShape)
 #define SLUICE_SCATTER_KERNELS(NAME, OP)                                    \
   SLUICE_KERNEL(Scatter##NAME, kCpu)                                        \
-      .ClassForTypes<RealTypes,                                             \
+      .ClassForTypes<UpdateTypes,                                           \
                      scatter_op::Combining<numeric::BinaryOp::OP>::Kernel>( \
           "T");                                                             \
   SLUICE_KERNEL(ResourceScatter##NAME, kCpu)                                \
-      .ClassForTypes<RealTypes,                                             \
+      .ClassForTypes<UpdateTypes,                                           \
                      scatter_op::Combining<numeric::BinaryOp::OP>::Kernel>( \
           "dtype")
 
@@ -272,11 +272,11 @@ SLUICE_KERNEL(ResourceScatterNdUpdate, kCpu)
     .Class<scatter_op::NdUpdateKernel>();
 #define SLUICE_SCATTER_ND_KERNELS(NAME, OP)                                   \
   SLUICE_KERNEL(ScatterNd##NAME, kCpu)                                        \
-      .ClassForTypes<RealTypes,                                               \
+      .ClassForTypes<UpdateTypes,                                             \
                      scatter_op::Combining<numeric::BinaryOp::OP>::NdKernel>( \
           "T");                                                               \
   SLUICE_KERNEL(ResourceScatterNd##NAME, kCpu)                                \
-      .ClassForTypes<RealTypes,                                               \
+      .ClassForTypes<UpdateTypes,                                             \
                      scatter_op::Combining<numeric::BinaryOp::OP>::NdKernel>( \
           "T")
 SLUICE_SCATTER_ND_KERNELS(Add, kAdd);

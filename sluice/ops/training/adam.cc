@@ -121,6 +121,6 @@ SLUICE_ADA_MAX_OP(ResourceApplyAdaMax, "resource").Stateful();
 SLUICE_DENSE_UPDATE_KERNELS(Adam, adam_op::AdamKernel);
 SLUICE_DENSE_UPDATE_KERNELS(AdaMax, adam_op::AdaMaxKernel);
 SLUICE_KERNEL(ResourceApplyAdamWithAmsgrad, kCpu)
-    .ClassForTypes<FloatTypes, adam_op::AmsgradKernel>("T");
+    .ClassForTypes<TrainedTypes, adam_op::AmsgradKernel>("T");
 
 }  // namespace sluice

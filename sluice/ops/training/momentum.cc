@@ -93,8 +93,8 @@ SLUICE_SPARSE_MOMENTUM_OP(ResourceSparseApplyKerasMomentum, "resource")
 SLUICE_DENSE_UPDATE_KERNELS(GradientDescent, momentum_op::DescentKernel);
 SLUICE_UPDATE_KERNELS(Momentum, momentum_op::MomentumKernel);
 SLUICE_KERNEL(ResourceApplyKerasMomentum, kCpu)
-    .ClassForTypes<FloatTypes, momentum_op::KerasKernel>("T");
+    .ClassForTypes<TrainedTypes, momentum_op::KerasKernel>("T");
 SLUICE_KERNEL(ResourceSparseApplyKerasMomentum, kCpu)
-    .ClassForTypes<FloatTypes, momentum_op::KerasKernel>("T");
+    .ClassForTypes<TrainedTypes, momentum_op::KerasKernel>("T");
 
 }  // namespace sluice

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
+#include "sluice/numeric/narrow.h"
 #include "sluice/ops/state/elements.h"
 #include "sluice/ops/state/row_walk.h"
 #include "sluice/ops/state/variable_access.h"
@@ -47,7 +48,9 @@ struct UpdateLayout {
 template <typename T, typename Update>
 class UpdateKernel : public Kernel {
  public:
-  using Rule = typename Update::template Rule<T>;
+  // Halves are widened, updated and rounded.
+  using A = numeric::ArithmeticType<T>;
+  using Rule = typename Update::template Rule<A>;
 
   static absl::StatusOr<std::unique_ptr<Kernel>> Create(
       const KernelConstruction& node) {
@@ -59,14 +62,14 @@ class UpdateKernel : public Kernel {
 
   absl::Status Run(KernelContext& ctx) override {
     SLUICE_RETURN_IF_ERROR(layout_.CheckScalars(ctx));
-    std::array<T, Update::kScalars.size()> scalars;
+    std::array<A, Update::kScalars.size()> scalars;
     for (size_t i = 0; i < scalars.size(); ++i) {
       const Tensor& value = ctx.input(layout_.scalars[i]);
       scalars[i] = value.dtype() == DType::kInt64
-                       ? static_cast<T>(value.scalar<int64_t>())
-                       : value.scalar<T>();
+                       ? static_cast<A>(value.scalar<int64_t>())
+                       : static_cast<A>(value.scalar<T>());
     }
-    const Rule rule = update_.template Make<T>(scalars.data());
+    const Rule rule = update_.template Make<A>(scalars.data());
     LockedVariables locked;
     SLUICE_RETURN_IF_ERROR(
         locked.Lock(ctx, Rule::kVariables, DTypeOf<T>::value, caches_));
@@ -93,6 +96,29 @@ class UpdateKernel : public Kernel {
     return at;
   }
 
+  static void Apply(const Rule& rule, const Pointers& at, const T* grad,
+                    int64_t n) {
+    if constexpr (!numeric::kIsNarrow<T>) {
+      rule.Apply(at.data(), grad, n);
+    } else {
+      float wide[Rule::kVariables + 1][numeric::kNarrowBlock];
+      std::array<float*, Rule::kVariables> wide_at;
+      for (int v = 0; v < Rule::kVariables; ++v) wide_at[v] = wide[v];
+      float* wide_grad = wide[Rule::kVariables];
+      numeric::ForEachNarrowBlock(n, [&](int64_t begin, int64_t end) {
+        const int64_t m = end - begin;
+        for (int v = 0; v < Rule::kVariables; ++v) {
+          numeric::Widen(at[v] + begin, 1, m, wide[v]);
+        }
+        numeric::Widen(grad + begin, 1, m, wide_grad);
+        rule.Apply(wide_at.data(), wide_grad, m);
+        for (int v = 0; v < Rule::kVariables; ++v) {
+          numeric::Round(wide[v], m, at[v] + begin);
+        }
+      });
+    }
+  }
+
   absl::Status Dense(KernelContext& ctx, const Rule& rule,
                      LockedVariables& locked) {
     SLUICE_RETURN_IF_ERROR(layout_.CheckDense(ctx, locked));
@@ -100,7 +126,7 @@ class UpdateKernel : public Kernel {
     const Tensor& grad = ctx.input(layout_.grad);
     const T* g = grad.template data<T>().data();
     ctx.ParallelFor(grad.size(), [&](int64_t begin, int64_t end) {
-      rule.Apply(Moved(at, begin).data(), g + begin, end - begin);
+      Apply(rule, Moved(at, begin), g + begin, end - begin);
     });
     return absl::OkStatus();
   }
@@ -121,7 +147,7 @@ class UpdateKernel : public Kernel {
           for (T* table : at) PrefetchRow<true>(table + to * row, bytes);
         },
         [&](int64_t i, int64_t to) {
-          rule.Apply(Moved(at, to * row).data(), g + i * row, row);
+          Apply(rule, Moved(at, to * row), g + i * row, row);
         });
     return absl::OkStatus();
   }
@@ -132,15 +158,15 @@ class UpdateKernel : public Kernel {
 };
 
 // The four kernels of an optimizer: dense and by rows, ref and resource.
-#define SLUICE_DENSE_UPDATE_KERNELS(NAME, KERNEL)                          \
-  SLUICE_KERNEL(Apply##NAME, kCpu).ClassForTypes<FloatTypes, KERNEL>("T"); \
-  SLUICE_KERNEL(ResourceApply##NAME, kCpu)                                 \
-      .ClassForTypes<FloatTypes, KERNEL>("T")
+#define SLUICE_DENSE_UPDATE_KERNELS(NAME, KERNEL)                            \
+  SLUICE_KERNEL(Apply##NAME, kCpu).ClassForTypes<TrainedTypes, KERNEL>("T"); \
+  SLUICE_KERNEL(ResourceApply##NAME, kCpu)                                   \
+      .ClassForTypes<TrainedTypes, KERNEL>("T")
 #define SLUICE_SPARSE_UPDATE_KERNELS(NAME, KERNEL) \
   SLUICE_KERNEL(SparseApply##NAME, kCpu)           \
-      .ClassForTypes<FloatTypes, KERNEL>("T");     \
+      .ClassForTypes<TrainedTypes, KERNEL>("T");   \
   SLUICE_KERNEL(ResourceSparseApply##NAME, kCpu)   \
-      .ClassForTypes<FloatTypes, KERNEL>("T")
+      .ClassForTypes<TrainedTypes, KERNEL>("T")
 #define SLUICE_UPDATE_KERNELS(NAME, KERNEL)  \
   SLUICE_DENSE_UPDATE_KERNELS(NAME, KERNEL); \
   SLUICE_SPARSE_UPDATE_KERNELS(NAME, KERNEL)
