@@ -61,11 +61,7 @@ MISSING = {"tf." + name for names in _WAIT.values() for name in names.split()}
 
 # There, to name what to use in their place.
 REFUSED = {
-    "tf.contrib.training.bucket": 4,
-    "tf.contrib.training.bucket_by_sequence_length": 4,
-    "tf.contrib.training.rejection_sample": 3,
     "tf.contrib.training.resample_at_rate": 2,
-    "tf.contrib.training.stratified_sample": 4,
     "tf.contrib.training.weighted_resample": 3,
 }
 

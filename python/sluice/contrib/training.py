@@ -1,5 +1,7 @@
 """tf.contrib.training."""
 
+from sluice.contrib.bucketing import (  # noqa: F401
+    bucket, bucket_by_sequence_length, rejection_sample, stratified_sample)
 from sluice.contrib.hparams import HParams  # noqa: F401
 from sluice.framework import errors
 from sluice.framework import ops
@@ -143,33 +145,6 @@ def _with_dependencies(dependencies, tensor):
 def _refuse(name, instead):
     raise NotImplementedError("tf.contrib.training.%s is not part of Sluice; "
                               "use %s." % (name, instead))
-
-
-def bucket(tensors, which_bucket, batch_size, num_buckets, num_threads=1,
-           capacity=32, bucket_capacities=None, shapes=None,
-           dynamic_pad=False, allow_smaller_final_batch=False,
-           keep_input=True, shared_name=None, name=None):
-    _refuse("bucket", "tf.train.batch(dynamic_pad=True)")
-
-
-def bucket_by_sequence_length(
-        input_length, tensors, batch_size, bucket_boundaries, num_threads=1,
-        capacity=32, bucket_capacities=None, shapes=None, dynamic_pad=False,
-        allow_smaller_final_batch=False, keep_input=True, shared_name=None,
-        name=None):
-    _refuse("bucket_by_sequence_length", "tf.train.batch(dynamic_pad=True)")
-
-
-def stratified_sample(tensors, labels, target_probs, batch_size,
-                      init_probs=None, enqueue_many=False, queue_capacity=16,
-                      threads_per_queue=1, name=None):
-    _refuse("stratified_sample", "tf.train.maybe_batch")
-
-
-def rejection_sample(tensors, accept_prob_fn, batch_size, queue_threads=1,
-                     enqueue_many=False, prebatch_capacity=16,
-                     prebatch_threads=1, runtime_checks=False, name=None):
-    _refuse("rejection_sample", "tf.train.maybe_batch")
 
 
 def weighted_resample(inputs, weights, overall_rate, scope=None,
