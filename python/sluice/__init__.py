@@ -41,7 +41,8 @@ from sluice.ops import init_ops as _init_ops
 from sluice.ops import math_ops as _math_ops
 from sluice.ops import partitioned_variables as _partitioned_variables
 from sluice.ops import random_ops as _random_ops
-from sluice.ops import stateless_random_ops as _stateless_random_ops  # noqa: F401
+from sluice.ops import (  # noqa: F401
+    stateless_random_ops as _stateless_random_ops)
 from sluice.ops import string_ops as _string_ops
 from sluice.ops import variables as _variables
 from sluice.ops.custom_gradient import custom_gradient  # noqa: F401

@@ -359,9 +359,10 @@ CALL = """attr { key: "f" value { func { name: "%s" } } }
     (("Neg", "a", "n:y:0", "PartitionedCall", CALL % ("F", "DT_INT32")),
      tf.errors.InvalidArgumentError,
      "Function F returns (float), but (int32) is wanted"),
-    (("Neg", "a", "n:y:0", "PartitionedCall", (CALL % ("F", "DT_FLOAT")).replace(
-        "{ type: DT_FLOAT } } }\n", "{ type: DT_FLOAT type: DT_FLOAT } } }\n",
-        1) + ' input: "x"'),
+    (("Neg", "a", "n:y:0", "PartitionedCall",
+      (CALL % ("F", "DT_FLOAT")).replace(
+          "{ type: DT_FLOAT } } }\n",
+          "{ type: DT_FLOAT type: DT_FLOAT } } }\n", 1) + ' input: "x"'),
      tf.errors.InvalidArgumentError,
      "Function F takes (float), but is given (float, float)"),
     (("Neg", "b", "n:y:0", "F", ""), tf.errors.InvalidArgumentError,

@@ -23,8 +23,8 @@ _ALIAS = os.path.join(os.path.dirname(os.path.dirname(
 PROGRAMS = [
     "batches", "broadcast_grads", "colocation", "cond_grad", "constants",
     "control_deps", "device_scopes", "embedding_sparse_grad",
-    "functions_pyfunc", "gradient_options", "input_queues", "linreg_adagrad_ps2",
-    "metrics_losses", "mlp_adam", "monitored_session",
+    "functions_pyfunc", "gradient_options", "input_queues",
+    "linreg_adagrad_ps2", "metrics_losses", "mlp_adam", "monitored_session",
     "moving_average_schedules", "naming", "parsing",
     "partitioned_variables", "random_seeds", "resource_variables",
     "saver_plain",
