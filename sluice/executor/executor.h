@@ -27,8 +27,9 @@ class Executor {
   };
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
-  // Runs as far as it can on the calling thread. `done` is called exactly once,
-  // before Run returns if nothing had to be waited for.
+  // Runs as far as it can on the calling thread, if that may be kept busy.
+  // `done` is called exactly once, before Run returns if nothing had to be
+  // waited for.
   void Run(Args args, Done done);
 
   const Program& program() const { return *program_; }
@@ -38,10 +39,14 @@ class Executor {
   std::unique_ptr<class ExecutorRun> TakeRun();
   void GiveRun(std::unique_ptr<class ExecutorRun> run);
   void Measured(int segment, SteadyTime start);
+  float Cost(int segment) const {
+    return costs_[segment].load(std::memory_order_relaxed);
+  }
 
   const std::unique_ptr<Program> program_;
   // Average nanoseconds of each segment; 0 before its first run.
   const std::unique_ptr<std::atomic<float>[]> costs_;
+  std::atomic<bool> has_run_{false};  // A run has ended.
   Mutex mu_;
   std::vector<std::unique_ptr<class ExecutorRun>> idle_ SLUICE_GUARDED_BY(mu_);
 };
@@ -50,7 +55,7 @@ class Executor {
 int64_t KernelsRun();
 
 // Marks the calling thread as one that polls the network: heavy work that
-// becomes ready on it is handed to the compute pool.
+// starts or becomes ready on it is handed to the compute pool.
 void MarkNetworkThread();
 
 // The text of an error with the node it happened in, as TensorFlow writes it.

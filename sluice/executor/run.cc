@@ -26,8 +26,21 @@ void ExecutorRun::Start(Executor::Args args, Executor::Done done) {
   args_ = std::move(args);
   done_ = std::move(done);
   failed_.store(false, std::memory_order_relaxed);
+  if (!is_network_thread) {
+    Begin(/*measure=*/false);
+  } else if (HeavyStart()) {
+    ComputePool().Schedule([this] { Begin(/*measure=*/true); });
+  } else {
+    Begin(/*measure=*/true);
+  }
+}
+
+void ExecutorRun::Begin(bool measure) {
   if (program_.straight()) {
+    const SteadyTime start =
+        measure ? std::chrono::steady_clock::now() : SteadyTime();
     RunPlain(root_, 0, false);
+    if (measure) owner_.Measured(0, start);
     Complete();
     return;
   }
@@ -69,6 +82,7 @@ void ExecutorRun::Complete() {
   Executor::Done done = std::move(done_);
   args_ = {};
   Executor& owner = owner_;
+  owner.has_run_.store(true, std::memory_order_relaxed);
   Reset();
   owner.GiveRun(std::unique_ptr<ExecutorRun>(this));
   done(std::move(status));
@@ -279,13 +293,21 @@ void ExecutorRun::FinishAsync(AsyncCall* call) {
   Process(&ready);
 }
 
+// What has not run yet may be anything.
 bool ExecutorRun::Heavy(int segment) const {
+  if (!owner_.has_run_.load(std::memory_order_relaxed)) return true;
   float nanos = 0;
   const Segment& from = program_.segments[segment];
   for (int e = from.edges_begin; e < from.edges_end; ++e) {
-    nanos +=
-        owner_.costs_[program_.edges[e].dst].load(std::memory_order_relaxed);
+    nanos += owner_.Cost(program_.edges[e].dst);
   }
+  return nanos > kHeavyNanos;
+}
+
+bool ExecutorRun::HeavyStart() const {
+  if (!owner_.has_run_.load(std::memory_order_relaxed)) return true;
+  float nanos = 0;
+  for (int32_t segment : program_.roots) nanos += owner_.Cost(segment);
   return nanos > kHeavyNanos;
 }
 

@@ -89,6 +89,8 @@ class ExecutorRun {
   void Start(Executor::Args args, Executor::Done done);
 
  private:
+  void Begin(bool measure);
+
   struct Ready {
     Iteration* iteration;
     int segment;
@@ -174,6 +176,7 @@ class ExecutorRun {
   void FinishAsync(AsyncCall* call);
   // Whether what follows this node is likely to take long.
   bool Heavy(int segment) const;
+  bool HeavyStart() const;
   void EndAsync(AsyncCall* call, ReadyQueue* ready);
 
   // ---- Tracing ----

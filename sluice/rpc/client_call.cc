@@ -172,7 +172,8 @@ class GrpcChannel : public RpcChannel {
       args.SetMaxSendMessageSize(INT_MAX);
       args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
       args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-      args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+      // How long an attempt may take; a busy server answers late.
+      args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
       // A peer that says nothing is noticed within 30 s (DESIGN D7).
       args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
       args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15000);
