@@ -97,10 +97,12 @@ TEST_F(SessionUsesTest, HoldersHearOfTheEndOfTheirSession) {
 // Serves one call of a client and says who it was.
 std::string PeerOfACall(const std::string& listen, const std::string& host) {
   std::string peer;
+  Notification handled;
   GenericServer::Options options;
   options.address = listen;
   options.handler = [&](const std::shared_ptr<ServerCall>& call) {
     peer = call->peer();
+    handled.Notify();
     EXPECT_TRUE(ConnectedPeers().contains(peer)) << peer;
     call->Reply(*ToByteBuffer(pb::HoldResponse()));
   };
@@ -111,6 +113,7 @@ std::string PeerOfACall(const std::string& listen, const std::string& host) {
   channel->Call("/any", *ToByteBuffer(pb::HoldRequest()), {},
                 [&](const absl::Status&, const auto&) { answered.Notify(); });
   answered.Wait();
+  handled.Wait();
   return peer;
 }
 
