@@ -189,7 +189,12 @@ void BinaryRows(T* table, int64_t row, const Index* at, int64_t n,
         PrefetchRow<true>(table + at[i + kRowsAhead] * row, row * sizeof(T));
       }
       T* const to = table + at[i] * row;
-      Loop<op>(to, to, 1, updates + i * row * step, step, row);
+      const T* const update = updates + i * row * step;
+      if constexpr (kIsNarrow<T>) {
+        NarrowMap<op>(to, to, 1, update, step, row);
+      } else {
+        Loop<op>(to, to, 1, update, step, row);
+      }
     }
   });
 }
