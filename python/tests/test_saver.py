@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -367,3 +368,37 @@ def test_an_unwritable_directory_is_an_error(tmp_path):
         with pytest.raises((tf.errors.OpError, ValueError)) as e:
             tf.train.Saver().save(session, str(blocked / "m"))
         assert str(blocked) in str(e.value)
+
+
+def test_saves_of_several_threads_take_turns(tmp_path):
+    step = tf.Variable(0, name="step")
+    add = tf.assign_add(step, 1)
+    saver = tf.train.Saver()
+    export, held, go_on = saver.export_meta_graph, threading.Event(), \
+        threading.Event()
+
+    def hold_the_first(*args, **kwargs):
+        if not held.is_set():
+            held.set()
+            assert go_on.wait(60)
+        return export(*args, **kwargs)
+
+    saver.export_meta_graph = hold_the_first
+    with tf.Session() as session:
+        session.run(step.initializer)
+
+        def save():
+            saver.save(session, str(tmp_path / "m"), global_step=step)
+
+        first = threading.Thread(target=save)
+        first.start()
+        assert held.wait(60)
+        session.run(add)
+        second = threading.Thread(target=save)
+        second.start()
+        second.join(0.3)  # As long as it would take if it did not wait.
+        go_on.set()
+        for thread in (first, second):
+            thread.join(60)
+            assert not thread.is_alive()
+    assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "m-1")

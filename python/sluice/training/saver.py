@@ -1,6 +1,7 @@
 """Saver: writes variables to checkpoints and reads them back."""
 
 import os
+import threading
 import time
 
 from sluice.platform.lazy_numpy import np
@@ -77,6 +78,9 @@ class Saver(object):
         self._save_relative_paths = save_relative_paths
         self._last_checkpoints = []
         self._checkpoints_to_be_deleted = []
+        # A supervisor saves on a thread of its own. In turns, from the reading
+        # of the step on, the state file names the newest in the end.
+        self._saving = threading.RLock()
         if not defer_build:
             self.build()
         if self.saver_def:
@@ -215,6 +219,14 @@ class Saver(object):
         save_path = os.fspath(save_path)
         if not save_path:
             raise ValueError("no path specified")
+        with self._saving:
+            return self._save(sess, save_path, global_step, latest_filename,
+                              meta_graph_suffix, write_meta_graph, write_state,
+                              strip_default_attrs, save_debug_info)
+
+    def _save(self, sess, save_path, global_step, latest_filename,
+              meta_graph_suffix, write_meta_graph, write_state,
+              strip_default_attrs, save_debug_info):
         if global_step is not None:
             if not isinstance(global_step, (int, np.integer)):
                 global_step = training_util.global_step(sess, global_step)
