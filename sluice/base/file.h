@@ -59,6 +59,10 @@ class FileSystem {
   // Makes the file, or empties it.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> NewWritable(
       const std::string& path) = 0;
+  // Makes the file; ALREADY_EXISTS if it is there, also when another process is
+  // first.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> NewExclusive(
+      const std::string& path) = 0;
   // Makes the file, or goes on at its end.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> NewAppendable(
       const std::string& path) = 0;

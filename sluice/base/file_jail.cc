@@ -81,6 +81,11 @@ class JailedFileSystem : public FileSystem {
     SLUICE_ASSIGN_OR_RETURN(const std::string real, Enter(path));
     return files_.NewWritable(real);
   }
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewExclusive(
+      const std::string& path) override {
+    SLUICE_ASSIGN_OR_RETURN(const std::string real, Enter(path));
+    return files_.NewExclusive(real);
+  }
   absl::StatusOr<std::unique_ptr<WritableFile>> NewAppendable(
       const std::string& path) override {
     SLUICE_ASSIGN_OR_RETURN(const std::string real, Enter(path));

@@ -66,6 +66,27 @@ TEST_P(FileSystemTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(files().ReadFile(Path("f")).value(), "short");
 }
 
+TEST_P(FileSystemTest, OneOfManyMakesANewFile) {
+  constexpr int kThreads = 8;
+  std::atomic<int> made{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      auto file = files().NewExclusive(Path("f"));
+      if (file.ok()) {
+        ++made;
+        EXPECT_TRUE((*file)->Append("mine").ok());
+        EXPECT_TRUE((*file)->Close().ok());
+      } else {
+        EXPECT_EQ(file.status().code(), absl::StatusCode::kAlreadyExists);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(files().ReadFile(Path("f")).value(), "mine");
+}
+
 TEST_P(FileSystemTest, ReadsAnyPartOfAFile) {
   ASSERT_TRUE(files().WriteFile(Path("f"), "0123456789").ok());
   auto file = files().NewRandomAccess(Path("f"));

@@ -109,28 +109,34 @@ MemoryFileSystem::FindFile(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::Open(
-    const std::string& path, bool empty) {
+    const std::string& path, How how) {
   MutexLock lock(mu_);
   const std::string name = Normal(path);
   const auto parent = names_.find(std::string(DirName(name)));
   if (parent == names_.end()) return ErrnoStatus(ENOENT, path);
   if (!parent->second->is_dir) return ErrnoStatus(ENOTDIR, path);
   std::shared_ptr<Node>& node = names_[name];
+  if (node != nullptr && how == How::kNew) return ErrnoStatus(EEXIST, path);
   if (node == nullptr) node = std::make_shared<Node>();
   if (node->is_dir) return ErrnoStatus(EISDIR, path);
-  if (empty) node->data.clear();
+  if (how == How::kEmpty) node->data.clear();
   node->mtime_nanos = ++ticks_;
   return std::make_unique<MemoryWritableFile>(this, node);
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritable(
     const std::string& path) {
-  return Open(path, /*empty=*/true);
+  return Open(path, How::kEmpty);
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewExclusive(
+    const std::string& path) {
+  return Open(path, How::kNew);
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewAppendable(
     const std::string& path) {
-  return Open(path, /*empty=*/false);
+  return Open(path, How::kAppend);
 }
 
 absl::StatusOr<std::unique_ptr<RandomAccessFile>>

@@ -18,6 +18,8 @@ class MemoryFileSystem : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> NewWritable(
       const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewExclusive(
+      const std::string& path) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> NewAppendable(
       const std::string& path) override;
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccess(
@@ -52,8 +54,9 @@ class MemoryFileSystem : public FileSystem {
 
   absl::StatusOr<std::shared_ptr<Node>> FindFile(const std::string& path)
       SLUICE_REQUIRES(mu_);
+  enum class How { kEmpty, kNew, kAppend };
   absl::StatusOr<std::unique_ptr<WritableFile>> Open(const std::string& path,
-                                                     bool empty);
+                                                     How how);
 
   mutable Mutex mu_;
   Names names_ SLUICE_GUARDED_BY(mu_);

@@ -24,6 +24,11 @@ class PosixFileSystem : public FileSystem {
     return OpenForWriting(path, O_TRUNC);
   }
 
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewExclusive(
+      const std::string& path) override {
+    return OpenForWriting(path, O_EXCL);
+  }
+
   absl::StatusOr<std::unique_ptr<WritableFile>> NewAppendable(
       const std::string& path) override {
     return OpenForWriting(path, O_APPEND);
@@ -109,7 +114,7 @@ class PosixFileSystem : public FileSystem {
     const int fd =
         open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
     if (fd < 0) return ErrnoStatus(errno, path);
-    return NewPosixWritable(path, fd, /*from_start=*/(flags & O_TRUNC) != 0);
+    return NewPosixWritable(path, fd, /*from_start=*/(flags & O_APPEND) == 0);
   }
 };
 

@@ -32,13 +32,18 @@ EventWriter::~EventWriter() {
   }
 }
 
-absl::StatusOr<std::string> EventWriter::NewPath(int64_t seconds) const {
+absl::Status EventWriter::Open(int64_t seconds) {
   // Two writers of one second must not share a file: the later moves on.
   for (int64_t i = 0; i < 1000; ++i) {
-    std::string path =
+    path_ =
         JoinPath(logdir_, absl::StrFormat("events.out.tfevents.%010d.%s%s",
                                           seconds + i, HostName(), suffix_));
-    if (!files_.Exists(path)) return path;
+    absl::StatusOr<std::unique_ptr<WritableFile>> file =
+        files_.NewExclusive(path_);
+    if (absl::IsAlreadyExists(file.status())) continue;
+    SLUICE_RETURN_IF_ERROR(file.status());
+    writer_ = std::make_unique<RecordWriter>(*std::move(file));
+    return absl::OkStatus();
   }
   return AlreadyExists("No free name for an event file in ", logdir_);
 }
@@ -47,8 +52,7 @@ absl::Status EventWriter::EnsureOpen() {
   if (writer_ != nullptr) return absl::OkStatus();
   if (!logdir_.empty()) SLUICE_RETURN_IF_ERROR(files_.MkDirs(logdir_));
   const int64_t seconds = clock_.WallMicros() / 1'000'000;
-  SLUICE_ASSIGN_OR_RETURN(path_, NewPath(seconds));
-  SLUICE_ASSIGN_OR_RETURN(writer_, RecordWriter::Open(files_, path_));
+  SLUICE_RETURN_IF_ERROR(Open(seconds));
   pb::Event version;
   version.set_wall_time(static_cast<double>(seconds));
   version.set_file_version("brain.Event:2");

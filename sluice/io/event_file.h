@@ -40,7 +40,8 @@ class EventWriter {
 
  private:
   absl::Status EnsureOpen() SLUICE_REQUIRES(mu_);
-  absl::StatusOr<std::string> NewPath(int64_t seconds) const;
+  // Takes the first free name from that time on.
+  absl::Status Open(int64_t seconds) SLUICE_REQUIRES(mu_);
   absl::Status CloseFile() SLUICE_REQUIRES(mu_);
   absl::Status OrClose(absl::Status status) SLUICE_REQUIRES(mu_);
 

@@ -48,6 +48,11 @@ class FaultyFileSystem : public FileSystem {
     SLUICE_RETURN_IF_ERROR(Change(path));
     return Wrap(path, files_.NewWritable(path));
   }
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewExclusive(
+      const std::string& path) override {
+    SLUICE_RETURN_IF_ERROR(Change(path));
+    return Wrap(path, files_.NewExclusive(path));
+  }
   absl::StatusOr<std::unique_ptr<WritableFile>> NewAppendable(
       const std::string& path) override {
     SLUICE_RETURN_IF_ERROR(Change(path));
