@@ -116,8 +116,8 @@ TEST_P(FileSystemTest, LargeFilesKeepEveryByte) {
     const std::string_view piece = std::string_view(all).substr(at, n);
     ASSERT_TRUE((*file)->Append(piece).ok());
     at += piece.size();
-    if (n % 4 != 0) continue;
-    ASSERT_TRUE((*file)->Flush().ok());
+    if (n % 4 > 1) continue;
+    ASSERT_TRUE((n % 4 == 0 ? (*file)->Flush() : (*file)->Sync()).ok());
     EXPECT_EQ(files().Stat(Path("large"))->size, static_cast<int64_t>(at));
   }
   ASSERT_TRUE((*file)->Sync().ok());
@@ -151,6 +151,16 @@ TEST_P(FileSystemTest, ErrorsNameThePathAndCarryTheSystemsCode) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(files().ReadFile(root_.path()).status().code(),
             absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_P(FileSystemTest, ALargeFileIsGoneWhenItIsDeleted) {
+  const std::string bytes(5'000'000, 'x');
+  ASSERT_TRUE(files().WriteFile(Path("large"), bytes).ok());
+  ASSERT_TRUE(files().Link(Path("large"), Path("second")).ok());
+  ASSERT_TRUE(files().Delete(Path("large")).ok());
+  EXPECT_FALSE(files().Exists(Path("large")));
+  EXPECT_EQ(files().Delete(Path("large")).code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(files().ReadFile(Path("second")).value() == bytes);
 }
 
 TEST_P(FileSystemTest, RenameReplacesWhatWasThere) {

@@ -187,7 +187,7 @@ def remove_checkpoint(checkpoint_prefix, checkpoint_format_version=_V2,
 
 def _delete_if_exists(pattern):
     for path in _glob.glob(pattern):
-        os.remove(path)
+        _sluice.delete_file(path)
 
 
 def meta_graph_filename(checkpoint_filename, meta_graph_suffix="meta"):
