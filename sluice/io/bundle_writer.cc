@@ -242,10 +242,11 @@ absl::Status BundleWriter::DoFinish() {
   if (incoming_.missing > 0) {
     return FailedPrecondition("Bytes of the last tensor are missing");
   }
-  if (options_.sync) SLUICE_RETURN_IF_ERROR(data_->Sync());
-  SLUICE_RETURN_IF_ERROR(data_->Close());
+  // The index first: the last of the data are on their way to the disk.
   SLUICE_RETURN_IF_ERROR(
       WriteBundleIndex(files_, index_temp_, 1, entries_, options_.sync));
+  if (options_.sync) SLUICE_RETURN_IF_ERROR(data_->Sync());
+  SLUICE_RETURN_IF_ERROR(data_->Close());
   return CommitBundle(files_, prefix_, {data_temp_}, index_temp_,
                       options_.sync);
 }
