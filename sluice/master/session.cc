@@ -177,6 +177,7 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
   simplify.fold_constants = options.fold_constants;
   simplify.merge_common = options.merge_common;
   simplify.drop_unused = options.fold_constants && options.merge_common;
+  simplify.targets = signature.targets;
   step = Simplify(std::move(step), simplify);
   SLUICE_RETURN_IF_ERROR(AddControlLoops(*step));
   if (options.bfloat16_transfers)

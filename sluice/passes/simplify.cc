@@ -94,7 +94,7 @@ class Simplifier {
     if (!graph_.functions().empty()) out_->functions() = graph_.functions();
     const std::vector<const Node*> order = Order(graph_);
     if (order.empty()) return nullptr;
-    if (options_.drop_unused) unused_ = FindUnused(order);
+    if (options_.drop_unused) unused_ = FindUnused(order, options_.targets);
     for (const Node* node : order) {
       if (options_.drop_unused && unused_[node->id()]) {
         Drop(*node);

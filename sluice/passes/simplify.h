@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 
 #include "sluice/graph/graph.h"
 
@@ -12,6 +14,8 @@ struct SimplifyOptions {
   bool fold_constants = true;
   bool merge_common = true;
   bool drop_unused = true;  // unused_values.h
+  // Names of nodes that run in any case.
+  std::span<const std::string> targets = {};
   int64_t max_folded_bytes = 10 << 20;
 };
 

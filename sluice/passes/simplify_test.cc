@@ -144,6 +144,16 @@ TEST_F(SimplifyTest, LeavesOutValuesThatNobodyTakes) {
   EXPECT_EQ(Find("Square").control_inputs()[0]->type(), "Placeholder");
 }
 
+TEST_F(SimplifyTest, ATargetRunsAlsoIfNobodyTakesItsValue) {
+  const Output x = Placeholder();
+  const Output target = scope_.Named("target").Add("Neg", {x});
+  Keep(scope_.Control({target.node}).Add("Square", {x}));
+  const std::vector<std::string> targets = {target.node->name()};
+  SimplifyOptions options;
+  options.targets = targets;
+  EXPECT_THAT(Left(options), testing::Contains("Neg"));
+}
+
 TEST_F(SimplifyTest, WhatIsLeftOutIsStillWaitedThrough) {
   const Output random = scope_.Add("RandomUniform", {scope_.Ints({2})},
                                    {{"dtype", DType::kFloat}});

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <ranges>
+#include <string_view>
+
+#include "absl/container/flat_hash_set.h"
 
 namespace sluice {
 namespace {
@@ -41,11 +44,17 @@ bool OnlyComputes(const Node& node) {
 
 }  // namespace
 
-std::vector<bool> FindUnused(const std::vector<const Node*>& order) {
+std::vector<bool> FindUnused(const std::vector<const Node*>& order,
+                             std::span<const std::string> targets) {
+  const absl::flat_hash_set<std::string_view> asked_for(targets.begin(),
+                                                        targets.end());
   std::vector<bool> unused(order.size());
   for (const Node* node : std::views::reverse(order)) {
     // What nothing follows is what the step is for.
-    if (node->out_edges().empty() || !OnlyComputes(*node)) continue;
+    if (node->out_edges().empty() || !OnlyComputes(*node) ||
+        asked_for.contains(node->name())) {
+      continue;
+    }
     const bool read = ReadsVariable(*node);
     const bool taken =
         std::ranges::any_of(node->out_edges(), [&](const OutEdge& edge) {

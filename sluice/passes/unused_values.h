@@ -4,6 +4,8 @@
 // variables.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "sluice/graph/graph.h"
@@ -14,7 +16,9 @@ namespace sluice {
 // of the step, inputs first. A node that is left out does nothing but compute,
 // and only nodes that are left out take its values; who waits for it has to
 // wait for what it waits for. An explicit wait for the read of a variable
-// stays, as do checks (CheckNumerics) and everything with effects.
-std::vector<bool> FindUnused(const std::vector<const Node*>& order);
+// stays, as do checks (CheckNumerics), everything with effects, and the nodes
+// named in `targets`.
+std::vector<bool> FindUnused(const std::vector<const Node*>& order,
+                             std::span<const std::string> targets);
 
 }  // namespace sluice
