@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "sluice/base/memory_file_system.h"
 #include "sluice/base/path.h"
 #include "sluice/base/testing/faulty_file_system.h"
