@@ -53,7 +53,7 @@ size_t ClassBytes(int size_class) {
 
 // Memory from malloc. In large blocks the whole huge pages are asked for as
 // such: random rows of a table then find their address without walking tables
-// that are themselves not in the cache, and first touch costs a tenth.
+// that are themselves not in the cache.
 void* SystemBlock(size_t bytes) {
   constexpr size_t kHugePage = 2 << 20;
   const bool huge = bytes >= kHugePage;
