@@ -391,7 +391,7 @@ absl::Status Uneven(const Flags& flags) {
           {.master = server->target(),
            .is_chief = chief,
            .checkpoint_dir = flags.logs,
-           .hooks = {optimizer.MakeSessionRunHook(chief),
+           .hooks = {optimizer.MakeSessionRunHook(chief, flags.tokens),
                      std::make_shared<StopAtStepHook>(StopAtStepHook::Options{
                          .last_step = flags.last_step})},
            .save_checkpoint_steps = 10,

@@ -300,7 +300,7 @@ def uneven():
             server.target, is_chief=chief, checkpoint_dir=FLAGS.logs,
             save_checkpoint_steps=10, save_checkpoint_secs=None,
             save_summaries_steps=None, stop_grace_period_secs=300,
-            hooks=[optimizer.make_session_run_hook(chief),
+            hooks=[optimizer.make_session_run_hook(chief, FLAGS.tokens),
                    tf.train.StopAtStepHook(last_step=FLAGS.last_step)]) as s:
         while not s.should_stop():
             now, _ = s.run([train, example])

@@ -26,7 +26,11 @@ def moves(program, count=3):
 
 
 def die_with_token(cluster):
-    """Worker 1 dies between two runs, when nobody else can have its token."""
+    """Worker 1 dies between two runs with its token.
+
+    The chief must have begun without spare tokens, or it may make steps of two
+    gradients of its own.
+    """
     worker = cluster.start("uneven", 1, "--pause=30")
     worker.expect("paused")
     worker.kill()
@@ -47,7 +51,7 @@ def test_uneven_data_leaves_nobody_waiting(cluster, early):
 
 
 def test_a_dead_worker_is_named_and_not_waited_for(cluster):
-    chief = cluster.start("uneven", 0, "--timeout=1")
+    chief = cluster.start("uneven", 0, "--timeout=1", "--tokens=0")
     die_with_token(cluster)
     line = chief.expect("Other workers compute", 60)
     assert "/job:worker/replica:0/task:1" in line, line
@@ -62,7 +66,8 @@ def test_a_dead_worker_is_named_and_not_waited_for(cluster):
 
 
 def test_steps_may_be_made_of_fewer_gradients(cluster):
-    chief = cluster.start("uneven", 0, "--timeout=1", "--least=1")
+    chief = cluster.start("uneven", 0, "--timeout=1", "--least=1",
+                          "--tokens=0")
     die_with_token(cluster)
     chief.expect("From now on a step is made of 1 gradients in place of 2", 60)
     moves(chief)
