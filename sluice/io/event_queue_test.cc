@@ -37,11 +37,11 @@ std::vector<int64_t> Steps(FileSystem& files, const std::string& path) {
 // Writes wait until the test opens the gate.
 class GatedFiles : public MemoryFileSystem {
  public:
-  absl::StatusOr<std::unique_ptr<WritableFile>> NewWritable(
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewExclusive(
       const std::string& path) override {
     entered.Notify();
     gate.Wait();
-    return MemoryFileSystem::NewWritable(path);
+    return MemoryFileSystem::NewExclusive(path);
   }
   Notification entered, gate;
 };
