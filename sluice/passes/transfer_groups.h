@@ -20,11 +20,11 @@ using TransferGroup = std::vector<Transfer>;
 
 // A group waits for its last member, so none of them may depend on another
 // group that waits for this one: all have crossed equally many borders before,
-// on the way that crosses most. A value that is only wanted together with a later
-// one from the same device counts as that one. Left out is what might wait for something else
-// (a queue, a loop), and what is large or of a size unknown until it is there:
-// it had better not keep others waiting. Groups have at least two members, with
-// one source and one destination device.
+// on the way that crosses most. A value that is only wanted together with a
+// later one from the same device counts as that one. Left out is what might
+// wait for something else (a queue, a loop), and what is large or of a size
+// unknown until it is there: it had better not keep others waiting. Groups have
+// at least two members, with one source and one destination device.
 //
 // `part` gives the part of each node, by id.
 absl::StatusOr<std::vector<TransferGroup>> GroupTransfers(
