@@ -350,7 +350,7 @@ absl::Status BundleReader::ReadInto(std::string_view name, Tensor* target) {
   }
   if (entry.slices.empty() &&
       entry.size == static_cast<int64_t>(target->bytes())) {
-    const absl::Status status = ReadNumbers(entry, target);
+    absl::Status status = ReadNumbers(entry, target);
     // The file ends early: said as Lookup says it.
     if (status.code() == absl::StatusCode::kOutOfRange) {
       return ReadTensor(entry).status();

@@ -87,7 +87,7 @@ absl::Status EventWriter::Flush() {
 
 absl::Status EventWriter::CloseFile() {
   if (writer_ == nullptr) return absl::OkStatus();
-  const absl::Status status = writer_->Close();
+  absl::Status status = writer_->Close();
   writer_.reset();
   return status;
 }

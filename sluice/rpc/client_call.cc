@@ -92,7 +92,7 @@ struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
       });
       return;
     }
-    done(std::move(result), std::move(response));
+    done(std::move(result), response);
   }
 
   // gRPC does not say more when one end speaks TLS and the other does not, or
@@ -257,7 +257,7 @@ void RpcChannel::Call(const char* path,
 
 std::string WhyUnreachable(const std::string& address,
                            const absl::Status& status) {
-  const std::string text(status.message());
+  std::string text(status.message());
   if (absl::IsUnauthenticated(status)) return text;
   const auto has = [&](const char* part) {
     return text.find(part) != std::string::npos;
