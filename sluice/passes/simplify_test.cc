@@ -200,6 +200,15 @@ TEST_F(SimplifyTest, ChecksAndReadsThatAreWaitedForStay) {
   EXPECT_EQ(std::ranges::count(left, "Neg"), 0);
 }
 
+TEST_F(SimplifyTest, AReadThatIsWaitedForElsewhereStays) {
+  const Output v =
+      scope_.Add("VariableV2", {},
+                 {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
+  const Output there = scope_.Add("Identity", {scope_.Add("Identity", {v})});
+  Keep(scope_.Control({there.node}).Add("Square", {Placeholder()}));
+  EXPECT_EQ(std::ranges::count(Left(), "Identity"), 2);
+}
+
 TEST_F(SimplifyTest, ValuesOfABranchThatMayNotBeTakenStay) {
   const Output x = Placeholder();
   const Output taken = scope_.Add(

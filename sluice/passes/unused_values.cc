@@ -48,6 +48,12 @@ std::vector<bool> FindUnused(const std::vector<const Node*>& order,
                              std::span<const std::string> targets) {
   const absl::flat_hash_set<std::string_view> asked_for(targets.begin(),
                                                         targets.end());
+  std::vector<bool> reads(order.size());
+  for (const Node* node : order) {
+    reads[node->id()] =
+        ReadsVariable(*node) ||
+        (node->type() == "Identity" && reads[node->input(0).node->id()]);
+  }
   std::vector<bool> unused(order.size());
   for (const Node* node : std::views::reverse(order)) {
     // What nothing follows is what the step is for.
@@ -55,10 +61,10 @@ std::vector<bool> FindUnused(const std::vector<const Node*>& order,
         asked_for.contains(node->name())) {
       continue;
     }
-    const bool read = ReadsVariable(*node);
     const bool taken =
         std::ranges::any_of(node->out_edges(), [&](const OutEdge& edge) {
-          return edge.dst_input >= 0 ? !unused[edge.dst->id()] : read;
+          return edge.dst_input >= 0 ? !unused[edge.dst->id()]
+                                     : reads[node->id()];
         });
     // In a branch that is not taken its end is no end of a wait, which an edge
     // from a Switch would be.

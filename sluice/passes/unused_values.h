@@ -15,9 +15,9 @@ namespace sluice {
 // For each id whether the step may do without the node. `order` has all nodes
 // of the step, inputs first. A node that is left out does nothing but compute,
 // and only nodes that are left out take its values; who waits for it has to
-// wait for what it waits for. An explicit wait for the read of a variable
-// stays, as do checks (CheckNumerics), everything with effects, and the nodes
-// named in `targets`.
+// wait for what it waits for. An explicit wait for the read of a variable, or
+// for its Identity elsewhere, stays, as do checks (CheckNumerics), everything
+// with effects, and the nodes named in `targets`.
 std::vector<bool> FindUnused(const std::vector<const Node*>& order,
                              std::span<const std::string> targets);
 
