@@ -88,6 +88,20 @@ class Process(object):
 
     def signal(self, number):
         self._process.send_signal(number)
+        if number == signal.SIGSTOP:
+            # Its threads stop one by one, and may still answer until then.
+            deadline = time.monotonic() + PATIENCE
+            while not self._stopped() and time.monotonic() < deadline:
+                time.sleep(0.001)
+
+    def _stopped(self):
+        """Whether all its threads are stopped."""
+        tasks = "/proc/%d/task" % self._process.pid
+        for thread in os.listdir(tasks):
+            with open(os.path.join(tasks, thread, "stat")) as f:
+                if f.read().rsplit(")", 1)[1].split()[0] not in "Tt":
+                    return False
+        return True
 
     def signal_group(self, number):
         """What Ctrl-C does: everyone on the terminal gets it."""
