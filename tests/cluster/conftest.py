@@ -98,9 +98,12 @@ class Process(object):
         """Whether all its threads are stopped."""
         tasks = "/proc/%d/task" % self._process.pid
         for thread in os.listdir(tasks):
-            with open(os.path.join(tasks, thread, "stat")) as f:
-                if f.read().rsplit(")", 1)[1].split()[0] not in "Tt":
-                    return False
+            try:
+                with open(os.path.join(tasks, thread, "stat")) as f:
+                    if f.read().rsplit(")", 1)[1].split()[0] not in "Tt":
+                        return False
+            except (FileNotFoundError, ProcessLookupError):
+                return False  # It ended meanwhile; look again.
         return True
 
     def signal_group(self, number):
