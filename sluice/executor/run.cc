@@ -180,7 +180,7 @@ absl::Status ExecutorRun::RunNode(Iteration& it, KernelContext& ctx,
     }
     case NodeKind::kFetch:
       // What leaves the step must not lie in memory that others give back.
-      args_.fetches[node.io_index] = ctx.input(0);
+      args_.fetches[node.io_index] = ctx.input(0).Owned();
       return absl::OkStatus();
     case NodeKind::kForwardAlias: {
       Slot& to = ctx.output_slot(0);

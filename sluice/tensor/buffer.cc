@@ -1,14 +1,19 @@
 #include "sluice/tensor/buffer.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdlib>
+#include <map>
 #include <new>
 #include <vector>
 
 #include "sluice/base/mutex.h"
+#include "sluice/tensor/shared_arena.h"
 
 namespace sluice {
 namespace {
@@ -51,22 +56,128 @@ size_t ClassBytes(int size_class) {
   return base + (base / 4) * ((size_class - 1) % 4 + 1);
 }
 
-// Memory from malloc. In large blocks the whole huge pages are asked for as
-// such: random rows of a table then find their address without walking tables
-// that are themselves not in the cache.
-void* SystemBlock(size_t bytes) {
-  constexpr size_t kHugePage = 2 << 20;
-  const bool huge = bytes >= kHugePage;
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = 2 << 20;
+
+// The pages of large blocks are their own, so that they can be shared: first
+// one with the header, then the data.
+bool IsLarge(size_t block) { return block >= kShareableBytes; }
+size_t LargeDataBytes(size_t block) {
+  return (block - kBufferAlignment + kPage - 1) / kPage * kPage;
+}
+
+// Huge pages are asked for as such: random rows of a table then find their
+// address without walking tables that are themselves not in the cache.
+void* MapLarge(size_t bytes) {
+  const size_t slack = bytes >= kHugePage ? kHugePage - kPage : 0;
+  void* const mapped = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  char* block = static_cast<char*>(mapped);
+  if (slack > 0) {
+    const size_t skipped = -reinterpret_cast<uintptr_t>(block) % kHugePage;
+    if (skipped > 0) munmap(block, skipped);
+    block += skipped;
+    if (skipped < slack) munmap(block + bytes, slack - skipped);
+    // A system without huge pages has small ones.
+    madvise(block, bytes, MADV_HUGEPAGE);
+  }
+  return block;
+}
+
+void* MallocSmall(size_t bytes) {
   // Not aligned_alloc, which wants sizes that are multiples of the alignment.
   void* block = nullptr;
-  if (posix_memalign(&block, huge ? kHugePage : kBufferAlignment, bytes) != 0) {
-    return nullptr;
+  return posix_memalign(&block, kBufferAlignment, bytes) == 0 ? block : nullptr;
+}
+
+// The large blocks there are, by where their data begins.
+class LargeBlocks {
+ public:
+  void Add(void* data, size_t size) {
+    MutexLock lock(mu_);
+    blocks_[Key(data)] = {size, std::nullopt};
   }
-#ifdef MADV_HUGEPAGE
-  // A system without huge pages has small ones.
-  if (huge) madvise(block, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
-#endif
-  return block;
+
+  void Remove(void* data) {
+    std::optional<size_t> shared;
+    size_t size;
+    {
+      MutexLock lock(mu_);
+      const auto it = blocks_.find(Key(data));
+      shared = it->second.shared;
+      size = it->second.size;
+      blocks_.erase(it);
+    }
+    if (shared) SharedArena::Get()->Give(*shared, size);
+  }
+
+  std::optional<size_t> Share(const void* data, size_t size) {
+    // One at a time; the lock of the blocks is not held for that long.
+    MutexLock sharing(sharing_mu_);
+    uintptr_t begin;
+    Block block;
+    {
+      MutexLock lock(mu_);
+      auto it = blocks_.upper_bound(Key(data));
+      if (it == blocks_.begin()) return std::nullopt;
+      --it;
+      begin = it->first;
+      block = it->second;
+    }
+    const size_t offset = Key(data) - begin;
+    if (offset >= block.size || size > block.size - offset) {
+      return std::nullopt;
+    }
+    if (!block.shared) {
+      block.shared = Move(reinterpret_cast<char*>(begin), block.size);
+      if (!block.shared) return std::nullopt;
+      MutexLock lock(mu_);
+      blocks_[begin].shared = block.shared;
+    }
+    return *block.shared + offset;
+  }
+
+ private:
+  struct Block {
+    size_t size = 0;
+    std::optional<size_t> shared;  // Where in the arena.
+  };
+  static uintptr_t Key(const void* data) {
+    return reinterpret_cast<uintptr_t>(data);
+  }
+
+  // Copies the bytes into the arena and puts its pages in the place of theirs.
+  static std::optional<size_t> Move(char* data, size_t size) {
+    SharedArena* const arena = SharedArena::Get();
+    if (arena == nullptr) return std::nullopt;
+    const std::optional<size_t> at = arena->Take(size);
+    if (!at) return std::nullopt;
+    size_t copied = 0;
+    while (copied < size) {
+      const ssize_t done = pwrite(arena->fd(), data + copied, size - copied,
+                                  static_cast<off_t>(*at + copied));
+      if (done <= 0 && errno != EINTR) break;
+      copied += static_cast<size_t>(std::max<ssize_t>(done, 0));
+    }
+    if (copied == size &&
+        mmap(data, size, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_FIXED | MAP_POPULATE, arena->fd(),
+             static_cast<off_t>(*at)) != MAP_FAILED) {
+      return at;
+    }
+    arena->Give(*at, size);
+    return std::nullopt;
+  }
+
+  Mutex sharing_mu_;
+  Mutex mu_;
+  std::map<uintptr_t, Block> blocks_ SLUICE_GUARDED_BY(mu_);
+};
+
+LargeBlocks& TheLargeBlocks() {
+  static LargeBlocks* blocks = new LargeBlocks;
+  return *blocks;
 }
 
 struct FreeList {
@@ -130,13 +241,28 @@ struct BufferPool {
 
   Buffer* FromSystem(int size_class) {
     system_allocations.fetch_add(1, std::memory_order_relaxed);
-    void* const block = SystemBlock(ClassBytes(size_class));
+    const size_t size = ClassBytes(size_class);
+    const bool large = IsLarge(size);
+    void* const block =
+        large ? MapLarge(kPage + LargeDataBytes(size)) : MallocSmall(size);
     if (block == nullptr) return nullptr;
     Buffer* buffer = new (block) Buffer;
     buffer->size_class_ = static_cast<uint16_t>(size_class);
-    buffer->data_ = static_cast<char*>(block) + kBufferAlignment;
+    buffer->data_ =
+        static_cast<char*>(block) + (large ? kPage : kBufferAlignment);
     buffer->release_ = [](Buffer* b) { Get().Give(b); };
+    if (large) TheLargeBlocks().Add(buffer->data_, LargeDataBytes(size));
     return buffer;
+  }
+
+  static void ToSystem(Buffer* buffer) {
+    const size_t size = ClassBytes(buffer->size_class_);
+    if (IsLarge(size)) {
+      TheLargeBlocks().Remove(buffer->data_);
+      munmap(static_cast<void*>(buffer), kPage + LargeDataBytes(size));
+    } else {
+      std::free(buffer);
+    }
   }
 
   Buffer* Take(int size_class) {
@@ -173,7 +299,7 @@ struct BufferPool {
       bytes_in_use.fetch_sub(block, std::memory_order_relaxed);
     }
     if (!kPooling) {
-      std::free(buffer);
+      ToSystem(buffer);
       return;
     }
     if (block <= kLargestCachedBlock) {
@@ -192,7 +318,7 @@ struct BufferPool {
     const int64_t block = static_cast<int64_t>(ClassBytes(buffer->size_class_));
     if (bytes_pooled.load(std::memory_order_relaxed) + block >
         kMaxPooledBytes) {
-      std::free(buffer);
+      ToSystem(buffer);
       return;
     }
     bytes_pooled.fetch_add(block, std::memory_order_relaxed);
@@ -291,6 +417,11 @@ Buffer* Buffer::Borrow(void* data, size_t size,
 
 Buffer* Buffer::View(Buffer* parent, size_t offset, size_t size) {
   return BufferPool::View(parent, offset, size);
+}
+
+std::optional<size_t> ShareMemory(const void* data, size_t size) {
+  if (size < kShareableBytes) return std::nullopt;
+  return TheLargeBlocks().Share(data, size);
 }
 
 BufferPoolStats GetBufferPoolStats() {

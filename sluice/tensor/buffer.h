@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/functional/any_invocable.h"
 
@@ -65,6 +66,15 @@ class Buffer {
   Buffer* next_ = nullptr;  // Link while in the pool.
 };
 static_assert(sizeof(Buffer) <= kBufferAlignment);
+
+// Where in SharedArena other processes find [data, data + size), which must be
+// part of a buffer that the caller keeps and that nobody writes to meanwhile.
+// Nothing if it is small, borrowed, or the system has no room. The first time
+// costs a copy; the memory stays where it is, and stays shared.
+std::optional<size_t> ShareMemory(const void* data, size_t size);
+
+// From here on buffers can be shared.
+inline constexpr size_t kShareableBytes = 256 << 10;
 
 struct BufferPoolStats {
   int64_t reuses = 0;              // Times the pool had a block.

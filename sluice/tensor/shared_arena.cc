@@ -1,0 +1,76 @@
+#include "sluice/tensor/shared_arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace sluice {
+namespace {
+
+// A file that could shrink would kill whoever reads it.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+}  // namespace
+
+SharedArena* SharedArena::Get() {
+  static SharedArena* const arena = []() -> SharedArena* {
+    const int fd =
+        memfd_create("sluice-tensors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return nullptr;
+    if (ftruncate(fd, kBytes) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
+      close(fd);
+      return nullptr;
+    }
+    return new SharedArena(fd);
+  }();
+  return arena;
+}
+
+std::optional<size_t> SharedArena::Take(size_t size) {
+  MutexLock lock(mu_);
+  if (const auto it = free_.find(size); it != free_.end()) {
+    const size_t at = it->second.back();
+    it->second.pop_back();
+    if (it->second.empty()) free_.erase(it);
+    return at;
+  }
+  if (size > kBytes - end_) return std::nullopt;
+  const size_t at = end_;
+  end_ += size;
+  return at;
+}
+
+void SharedArena::Give(size_t at, size_t size) {
+  fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            static_cast<off_t>(at), static_cast<off_t>(size));
+  MutexLock lock(mu_);
+  free_[size].push_back(at);
+}
+
+MappedArena::MappedArena(int fd) {
+  struct stat file;
+  if (fcntl(fd, F_GET_SEALS) == kSeals && fstat(fd, &file) == 0 &&
+      static_cast<size_t>(file.st_size) == SharedArena::kBytes) {
+    void* const bytes = mmap(nullptr, SharedArena::kBytes, PROT_READ,
+                             MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (bytes != MAP_FAILED) bytes_ = static_cast<const char*>(bytes);
+  }
+  close(fd);
+}
+
+MappedArena::~MappedArena() {
+  if (bytes_ != nullptr) {
+    munmap(const_cast<char*>(bytes_), SharedArena::kBytes);
+  }
+}
+
+const char* MappedArena::Find(size_t at, size_t size) const {
+  if (bytes_ == nullptr || at > SharedArena::kBytes ||
+      size > SharedArena::kBytes - at) {
+    return nullptr;
+  }
+  return bytes_ + at;
+}
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// SharedArena: memory of this process that others on the machine can map, to
+// read large tensors where they are. One file without a name for the process,
+// far larger than memory; only what is in use takes room.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "sluice/base/mutex.h"
+
+namespace sluice {
+
+// Thread-safe.
+class SharedArena {
+ public:
+  static constexpr size_t kBytes = size_t{1} << 38;
+
+  // Made at the first call; nullptr if the system gives none.
+  static SharedArena* Get();
+
+  int fd() const { return fd_; }
+  // Where `size` bytes, a multiple of the page's, are free; nothing if nowhere.
+  std::optional<size_t> Take(size_t size);
+  // Gives the memory back to the system.
+  void Give(size_t at, size_t size);
+
+ private:
+  explicit SharedArena(int fd) : fd_(fd) {}
+  const int fd_;
+  Mutex mu_;
+  size_t end_ SLUICE_GUARDED_BY(mu_) = 0;
+  // Given back, by size: blocks come in few sizes.
+  std::map<size_t, std::vector<size_t>> free_ SLUICE_GUARDED_BY(mu_);
+};
+
+// Another process's arena, to read. Immutable.
+class MappedArena {
+ public:
+  // Takes the descriptor. What cannot be mapped has no memory.
+  explicit MappedArena(int fd);
+  ~MappedArena();
+  MappedArena(const MappedArena&) = delete;
+  MappedArena& operator=(const MappedArena&) = delete;
+
+  // nullptr if it has no such bytes.
+  const char* Find(size_t at, size_t size) const;
+
+ private:
+  const char* bytes_ = nullptr;
+};
+
+}  // namespace sluice
