@@ -186,7 +186,14 @@ namespace {
 // The usual layout, read without an intermediate message.
 class FastDecoder {
  public:
-  FastDecoder(CodedInputStream* in, ReceivedTensor* out) : in_(in), out_(out) {}
+  // Bytes of elements that are not in the input, which ends before them.
+  struct Outside {
+    size_t size;
+    const grpc::Slice* lent = nullptr;  // They stand here and may stay.
+  };
+  FastDecoder(CodedInputStream* in, ReceivedTensor* out,
+              const Outside* outside = nullptr)
+      : in_(in), out_(out), outside_(outside) {}
 
   // False: something else than expected; the caller starts again with
   // protobuf.
@@ -256,17 +263,34 @@ class FastDecoder {
     absl::StatusOr<Shape> shape = ShapeFromProto(shape_);
     const DType type = static_cast<DType>(dtype_);
     if (!shape.ok() || ElementSize(type) == 0 || IsRef(type)) return false;
+    if (outside_ != nullptr && size != outside_->size) return false;
+    if (outside_ != nullptr && outside_->lent != nullptr) {
+      if (static_cast<uint64_t>(shape->size()) * ElementSize(type) != total ||
+          size != total) {
+        return false;
+      }
+      out_->tensor =
+          Tensor::FromBuffer(type, *shape, Borrowed(*outside_->lent));
+      return true;
+    }
     absl::StatusOr<Tensor> tensor = Tensor::Create(type, *shape);
     if (!tensor.ok() || tensor->bytes() != total || size > INT_MAX ||
-        !in_->ReadRaw(tensor->mutable_raw(), static_cast<int>(size))) {
+        (outside_ == nullptr &&
+         !in_->ReadRaw(tensor->mutable_raw(), static_cast<int>(size)))) {
       return false;
     }
     out_->tensor = *std::move(tensor);
     return true;
   }
 
+  static Buffer* Borrowed(const grpc::Slice& slice) {
+    return Buffer::Borrow(const_cast<uint8_t*>(slice.begin()), slice.size(),
+                          [keep = slice]() mutable { keep = grpc::Slice(); });
+  }
+
   CodedInputStream* const in_;
   ReceivedTensor* const out_;
+  const Outside* const outside_;
   uint64_t dtype_ = 0;
   pb::TensorShapeProto shape_;
   uint64_t total_ = 0;
@@ -315,6 +339,55 @@ absl::Status DecodeTensorChunk(grpc::ByteBuffer* buffer, size_t size,
     return Internal("The chunk of a tensor could not be read");
   }
   return absl::OkStatus();
+}
+
+namespace {
+
+// A tensor of which `lead` has all but the last bytes.
+std::optional<ReceivedTensor> DecodeLead(std::string_view lead,
+                                         const FastDecoder::Outside& outside) {
+  CodedInputStream input(reinterpret_cast<const uint8_t*>(lead.data()),
+                         static_cast<int>(lead.size()));
+  ReceivedTensor received;
+  if (FastDecoder(&input, &received, &outside).Run() && !received.dead &&
+      input.CurrentPosition() == static_cast<int>(lead.size())) {
+    return received;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void* TensorLanding::Place(std::string_view lead, size_t size) {
+  received_ = DecodeLead(lead, {size});
+  return received_ ? received_->tensor.mutable_raw() : nullptr;
+}
+
+bool TensorLanding::Borrow(std::string_view lead, const grpc::Slice& tail) {
+  if (reinterpret_cast<uintptr_t>(tail.begin()) % kBufferAlignment == 0) {
+    received_ = DecodeLead(lead, {tail.size(), &tail});
+  }
+  return received_.has_value();
+}
+
+absl::StatusOr<ReceivedTensor> TensorLanding::Take(grpc::ByteBuffer* answer) {
+  if (received_) return *std::move(received_);
+  return DecodeRecvTensor(answer);
+}
+
+void* ChunkLanding::Place(std::string_view lead, size_t size) {
+  CodedInputStream input(reinterpret_cast<const uint8_t*>(lead.data()),
+                         static_cast<int>(lead.size()));
+  uint32_t length;
+  placed_ = size == size_ && input.ReadTag() == kChunkTag &&
+            input.ReadVarint32(&length) && length == size &&
+            input.CurrentPosition() == static_cast<int>(lead.size());
+  return placed_ ? to_ : nullptr;
+}
+
+absl::Status ChunkLanding::Take(grpc::ByteBuffer* answer) {
+  if (placed_) return absl::OkStatus();
+  return DecodeTensorChunk(answer, size_, to_);
 }
 
 }  // namespace sluice

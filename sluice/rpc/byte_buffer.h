@@ -7,9 +7,11 @@
 
 #include <climits>
 #include <optional>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sluice/rpc/client_call.h"
 #include "sluice/tensor/tensor.h"
 
 namespace sluice {
@@ -48,5 +50,32 @@ struct ReceivedTensor {
 absl::StatusOr<ReceivedTensor> DecodeRecvTensor(grpc::ByteBuffer* buffer);
 // Copies a further chunk, which must be `size` bytes, to `to`.
 absl::Status DecodeTensorChunk(grpc::ByteBuffer* buffer, size_t size, void* to);
+
+// Makes the tensor when its first bytes come, so that the others are put into
+// it while they arrive.
+class TensorLanding : public Landing {
+ public:
+  void* Place(std::string_view lead, size_t size) override;
+  bool Borrow(std::string_view lead, const grpc::Slice& tail) override;
+  // As DecodeRecvTensor, of the call's answer.
+  absl::StatusOr<ReceivedTensor> Take(grpc::ByteBuffer* answer);
+
+ private:
+  std::optional<ReceivedTensor> received_;
+};
+
+// The same for a further chunk of `size` bytes, which goes to `to`.
+class ChunkLanding : public Landing {
+ public:
+  ChunkLanding(size_t size, void* to) : size_(size), to_(to) {}
+  void* Place(std::string_view lead, size_t size) override;
+  // As DecodeTensorChunk.
+  absl::Status Take(grpc::ByteBuffer* answer);
+
+ private:
+  const size_t size_;
+  void* const to_;
+  bool placed_ = false;
+};
 
 }  // namespace sluice

@@ -13,6 +13,7 @@
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/event.h"
 #include "sluice/rpc/prepare_grpc.h"
+#include "sluice/rpc/recv_chunks.h"
 #include "sluice/rpc/tls_probe.h"
 
 namespace sluice {
@@ -243,6 +244,8 @@ absl::StatusOr<std::shared_ptr<RpcChannel>> RpcChannel::CreateWithTls(
   }
   return std::make_shared<GrpcChannel>(address, std::move(tls));
 }
+
+size_t RpcChannel::chunk_bytes() const { return ChunkBytes(); }
 
 void RpcChannel::Call(const char* path,
                       const google::protobuf::MessageLite& request,

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -19,6 +20,21 @@
 #include "sluice/rpc/tls.h"
 
 namespace sluice {
+
+// Where the end of a large answer is put while it arrives, if the way it comes
+// allows that. Then the answer's bytes end where it begins.
+class Landing {
+ public:
+  virtual ~Landing() = default;
+  // Memory for the last `size` bytes; `lead` are those before. nullptr: there
+  // is none, all bytes are to be handed over. Called at most once; the memory
+  // must be there until the call is done.
+  virtual void* Place(std::string_view lead, size_t size) = 0;
+  // The last bytes stand in memory that the sender only lends: `tail`, until it
+  // is dropped. False: they are to be handed over with the others. Called
+  // instead of Place.
+  virtual bool Borrow(std::string_view, const grpc::Slice&) { return false; }
+};
 
 // A connection to one address, made at first use. Reconnects by itself.
 // Thread-safe.
@@ -32,6 +48,10 @@ class RpcChannel {
       const std::string& address, TlsIdentityPtr tls);
   virtual ~RpcChannel() = default;
   virtual const std::string& address() const = 0;
+  // What a tensor should have at most to come in one answer.
+  virtual size_t chunk_bytes() const;
+  // Whether calls go by a lane (docs/protocol), not by gRPC.
+  virtual bool has_lane() const { return false; }
   // When the server last answered a call; nothing if it never did.
   virtual std::optional<SteadyTime> last_answer() const { return {}; }
 
@@ -42,6 +62,8 @@ class RpcChannel {
     bool wait_for_ready = false;
     // Ends the call; must live until `done`. May be null.
     Cancellation* cancellation = nullptr;
+    // Must live until `done`. May be null.
+    Landing* landing = nullptr;
   };
   // A peer that cannot be reached is UNAVAILABLE; one that speaks TLS where
   // this side does not, the reverse, or one with a wrong certificate is

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/event.h"
+#include "sluice/rpc/lane_server.h"
 #include "sluice/rpc/prepare_grpc.h"
 
 namespace sluice {
@@ -178,6 +180,7 @@ struct GenericServer::State {
   Options options;
   grpc::AsyncGenericService service;
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<LaneServer> lane;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;
   std::vector<std::thread> threads;
   std::shared_ptr<Gate> gate = std::make_shared<Gate>();
@@ -250,11 +253,21 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
     state->threads.emplace_back(
         [q = queue.get()] { PollEvents(q, "sluice-serve"); });
   }
+  if (!state->options.lane.empty()) {
+    if (auto lane = LaneServer::Start(state->options); lane.ok()) {
+      state->lane = *std::move(lane);
+    } else {
+      // Peers that try it go on by gRPC.
+      SLUICE_LOG(WARNING) << "Peers on this machine have to come by gRPC: "
+                          << lane.status().message();
+    }
+  }
   return std::unique_ptr<GenericServer>(new GenericServer(std::move(state)));
 }
 
 void GenericServer::Shutdown() {
   std::call_once(state_->shut_down, [this] {
+    if (state_->lane != nullptr) state_->lane->Shutdown();
     // A deadline in the past cancels what is still open.
     state_->server->Shutdown(std::chrono::system_clock::now());
     {

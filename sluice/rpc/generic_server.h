@@ -51,6 +51,8 @@ class GenericServer {
     // Counts the calls; may be null.
     std::shared_ptr<CallCounters> counters;
     TlsIdentityPtr tls = {};  // Null: plain text.
+    // The name of a lane to serve as well; empty: none.
+    std::string lane = {};
     Limits limits = {};
   };
   // Binds and serves. UNKNOWN if the address cannot be had.

@@ -12,6 +12,8 @@
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/client_call.h"
+#include "sluice/rpc/lane_channel.h"
+#include "sluice/rpc/testing/lane_only.h"
 
 namespace sluice {
 namespace {
@@ -23,12 +25,18 @@ class GenericServerTest : public testing::Test {
  protected:
   void Serve(CallHandler handler) {
     Listen(0, std::move(handler));
-    channel_ = *RpcChannel::Create(StrCat("localhost:", server_->port()));
+    if (lane_.empty()) {
+      channel_ = *RpcChannel::Create(StrCat("localhost:", server_->port()));
+    } else {
+      channel_ = LaneOnly::Connect(lane_);
+      ASSERT_NE(channel_, nullptr);
+    }
   }
   void Listen(int port, CallHandler handler) {
     GenericServer::Options options;
     options.address = StrCat("localhost:", port);
     options.limits = limits_;
+    options.lane = lane_;
     options.handler = std::move(handler);
     server_ = *GenericServer::Start(std::move(options));
   }
@@ -77,6 +85,7 @@ class GenericServerTest : public testing::Test {
   }
 
   Limits limits_;
+  std::string lane_;  // By which the channel goes; empty: by gRPC.
   std::unique_ptr<GenericServer> server_;
   std::shared_ptr<RpcChannel> channel_;
   Mutex mu_;
@@ -84,7 +93,18 @@ class GenericServerTest : public testing::Test {
   std::vector<std::shared_ptr<ServerCall>> calls_ SLUICE_GUARDED_BY(mu_);
 };
 
-TEST_F(GenericServerTest, HandsOverThePathAndReturnsTheAnswer) {
+// What holds for calls by gRPC and by a lane.
+class CallTest : public GenericServerTest,
+                 public testing::WithParamInterface<const char*> {
+ protected:
+  CallTest() {
+    if (GetParam() == std::string("Lane")) lane_ = NewLaneName();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(By, CallTest, testing::Values("Grpc", "Lane"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(CallTest, HandsOverThePathAndReturnsTheAnswer) {
   Serve([](std::shared_ptr<ServerCall> call) {
     if (call->path() == "/a/B") {
       pb::RegisterGraphResponse response;
@@ -117,7 +137,7 @@ TEST_F(GenericServerTest, AServerIsReachedAsSoonAsItIsThere) {
   SLUICE_EXPECT_OK(CallAtOnce("/a/B")->Wait());
 }
 
-TEST_F(GenericServerTest, ThousandsOfCallsMayWait) {
+TEST_P(CallTest, ThousandsMayWait) {
   ServeLater();
   constexpr int kCalls = 2000;
   std::vector<std::shared_ptr<Answer>> answers;
@@ -132,7 +152,7 @@ TEST_F(GenericServerTest, ThousandsOfCallsMayWait) {
   }
 }
 
-TEST_F(GenericServerTest, AClientThatGoesAwayIsTold) {
+TEST_P(CallTest, AClientThatGoesAwayIsTold) {
   ServeLater();
   Cancellation cancellation;
   RpcChannel::Options options;
@@ -152,7 +172,7 @@ TEST_F(GenericServerTest, AClientThatGoesAwayIsTold) {
   call->Fail(absl::CancelledError("nobody listens"));
 }
 
-TEST_F(GenericServerTest, ADeadlineEndsTheCall) {
+TEST_P(CallTest, ADeadlineEndsIt) {
   ServeLater();
   RpcChannel::Options options;
   options.deadline =
@@ -162,7 +182,7 @@ TEST_F(GenericServerTest, ADeadlineEndsTheCall) {
   if (auto call = WaitForCall()) call->Fail(absl::OkStatus());
 }
 
-TEST_F(GenericServerTest, ShutdownEndsCallsThatWaitAndLaterAnswersAreHarmless) {
+TEST_P(CallTest, ShutdownEndsThoseThatWaitAndLaterAnswersAreHarmless) {
   ServeLater();
   auto answer = Call("/a/B");
   auto call = WaitForCall();
@@ -184,7 +204,7 @@ TEST_F(GenericServerTest, TwoServersCannotShareAPort) {
       absl::IsUnknown(GenericServer::Start(std::move(options)).status()));
 }
 
-TEST_F(GenericServerTest, ARequestOverTheLimitIsRefused) {
+TEST_P(CallTest, ARequestOverTheLimitIsRefused) {
   limits_.message_bytes = 100;
   Serve([](std::shared_ptr<ServerCall> call) {
     call->Reply(*ToByteBuffer(pb::GetStatusResponse()));

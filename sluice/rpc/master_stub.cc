@@ -6,6 +6,7 @@
 #include "sluice/kernel/step.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/client_call.h"
+#include "sluice/rpc/lane_channel.h"
 
 namespace sluice {
 namespace {
@@ -148,8 +149,7 @@ absl::StatusOr<std::unique_ptr<MasterStub>> MasterStub::Create(
   }
   SLUICE_ASSIGN_OR_RETURN(
       std::shared_ptr<RpcChannel> channel,
-      RpcChannel::CreateWithTls(target.substr(sizeof(kPrefix) - 1),
-                                std::move(tls)));
+      CreateLaneChannel(target.substr(sizeof(kPrefix) - 1), std::move(tls)));
   return std::make_unique<GrpcMasterStub>(std::move(channel));
 }
 

@@ -52,18 +52,20 @@ class ChunkedRecv : public std::enable_shared_from_this<ChunkedRecv> {
     }
     request.set_sluice_offset(static_cast<int64_t>(offset));
     request.set_sluice_chunk_bytes(static_cast<int64_t>(size));
+    auto landing = std::make_unique<ChunkLanding>(size, bytes_ + offset);
     RpcChannel::Options options;
     options.cancellation = cancellation_;
+    options.landing = landing.get();
     channel_->Call(paths::kRecvTensor, request, options,
-                   [self = shared_from_this(), offset, size](
+                   [self = shared_from_this(), landing = std::move(landing)](
                        absl::Status status, grpc::ByteBuffer buffer) {
-                     self->Take(std::move(status), &buffer, offset, size);
+                     self->Take(std::move(status), &buffer, *landing);
                    });
   }
 
-  void Take(absl::Status status, grpc::ByteBuffer* buffer, size_t offset,
-            size_t size) {
-    if (status.ok()) status = DecodeTensorChunk(buffer, size, bytes_ + offset);
+  void Take(absl::Status status, grpc::ByteBuffer* buffer,
+            ChunkLanding& landing) {
+    if (status.ok()) status = landing.Take(buffer);
     // The next chunk travels before the last user of this one is told.
     buffer->Clear();
     if (!status.ok()) {

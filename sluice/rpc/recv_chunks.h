@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// What a tensor may have to come in one piece.
+// What a tensor may have to come in one piece by gRPC.
 size_t ChunkBytes();
 // Returns what it was.
 size_t SetChunkBytesForTest(size_t bytes);

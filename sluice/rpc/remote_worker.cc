@@ -209,6 +209,7 @@ class RemoteWorker : public PeerWorker,
   std::optional<SteadyTime> last_answer() const override {
     return channel_->last_answer();
   }
+  bool has_lane() const override { return channel_->has_lane(); }
 
   void RecvTensors(int64_t step_id, std::span<const std::string> keys,
                    Cancellation* cancellation,
@@ -244,19 +245,22 @@ class RemoteWorker : public PeerWorker,
     request.set_rendezvous_key(key);
     request.set_request_id(static_cast<int64_t>(RandomId()));
     // Other implementations do not know the field and send all.
-    request.set_sluice_chunk_bytes(static_cast<int64_t>(ChunkBytes()));
+    request.set_sluice_chunk_bytes(
+        static_cast<int64_t>(channel_->chunk_bytes()));
+    auto landing = std::make_unique<TensorLanding>();
     RpcChannel::Options options;
     options.cancellation = cancellation;
+    options.landing = landing.get();
     channel_->Call(paths::kRecvTensor, request, options,
                    [self = shared_from_this(), request, cancellation,
-                    done = std::move(done)](absl::Status status,
-                                            grpc::ByteBuffer buffer) mutable {
+                    landing = std::move(landing), done = std::move(done)](
+                       absl::Status status, grpc::ByteBuffer buffer) mutable {
                      if (!status.ok()) {
                        done(self->Explain(status));
                        return;
                      }
                      absl::StatusOr<ReceivedTensor> received =
-                         DecodeRecvTensor(&buffer);
+                         landing->Take(&buffer);
                      if (!received.ok()) {
                        done(received.status());
                        return;

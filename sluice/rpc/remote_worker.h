@@ -27,6 +27,8 @@ class PeerWorker : public WorkerInterface {
   // "host:port", and when it last answered a call, if it ever did.
   virtual std::string address() const { return ""; }
   virtual std::optional<SteadyTime> last_answer() const { return {}; }
+  // Whether calls go there by a lane.
+  virtual bool has_lane() const { return false; }
 };
 
 // A task and where it listens ("host:port").

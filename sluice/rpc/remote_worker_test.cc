@@ -10,8 +10,10 @@
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/client_call.h"
+#include "sluice/rpc/lane_channel.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/recv_chunks.h"
+#include "sluice/rpc/testing/lane_only.h"
 #include "sluice/rpc/testing/task_under_test.h"
 #include "sluice/worker/testing/worker_conformance.h"
 
@@ -27,32 +29,43 @@ struct Served {
   std::shared_ptr<Worker> asker = Worker::Create(*DeviceName::Parse(kAsker), 1);
   std::shared_ptr<ClusterWorkers> cluster;
 
-  Served() {
+  explicit Served(bool by_lane = false) {
     GenericServer::Options options;
     options.address = "localhost:0";
     options.handler = task.handler();
+    options.lane = by_lane ? NewLaneName() : "";
+    const std::string lane = options.lane;
     server = *GenericServer::Start(std::move(options));
+    ChannelMaker connect = RpcChannel::Create;
+    if (by_lane) {
+      connect = [lane](const std::string&) { return LaneOnly::Connect(lane); };
+    }
     cluster = *ClusterWorkers::Create(
-        asker, {{TaskUnderTest::kTask, StrCat("localhost:", server->port())},
-                {kAsker, TaskUnderTest::kAskerAddress}});
-    ConnectRendezvous(*asker, cluster);
+        asker,
+        {{TaskUnderTest::kTask, StrCat("localhost:", server->port())},
+         {kAsker, TaskUnderTest::kAskerAddress}},
+        connect);
+    ConnectRendezvous(*asker, cluster, connect);
   }
   // As a server does: a step that is open holds the cluster, which holds the
   // worker.
   ~Served() { asker->Shutdown(); }
 };
 
+template <bool kByLane>
 WorkerUnderTest Remote() {
-  auto served = std::make_shared<Served>();
+  auto served = std::make_shared<Served>(kByLane);
   return {served->cluster->Find(TaskUnderTest::kTask), TaskUnderTest::kDevice,
           served};
 }
 
-INSTANTIATE_TEST_SUITE_P(Remote, WorkerConformance, testing::Values(Remote));
+INSTANTIATE_TEST_SUITE_P(Remote, WorkerConformance,
+                         testing::Values(Remote<false>));
+INSTANTIATE_TEST_SUITE_P(Lane, WorkerConformance,
+                         testing::Values(Remote<true>));
 
 // What the task sends, the asker receives.
-RendezvousEnds RemoteEnds() {
-  auto served = std::make_shared<Served>();
+RendezvousEnds EndsOf(const std::shared_ptr<Served>& served) {
   const uint64_t incarnation = served->task.worker().devices()[0].incarnation;
   return {served->task.worker().StepRendezvous(5, ""),
           served->asker->StepRendezvous(5, ""),
@@ -65,8 +78,13 @@ RendezvousEnds RemoteEnds() {
           served};
 }
 
+RendezvousEnds RemoteEnds() { return EndsOf(std::make_shared<Served>()); }
+RendezvousEnds LaneEnds() { return EndsOf(std::make_shared<Served>(true)); }
+
 INSTANTIATE_TEST_SUITE_P(Remote, RendezvousConformance,
                          testing::Values(RemoteEnds));
+INSTANTIATE_TEST_SUITE_P(Lane, RendezvousConformance,
+                         testing::Values(LaneEnds));
 
 // While it lives, tensors above so many bytes come in chunks.
 struct SmallChunks {
@@ -86,6 +104,18 @@ RendezvousEnds ChunkedEnds() {
 
 INSTANTIATE_TEST_SUITE_P(Chunked, RendezvousConformance,
                          testing::Values(ChunkedEnds));
+
+// Waits for what nobody tells.
+template <typename Condition>
+bool Eventually(Condition condition) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
 
 absl::StatusOr<Parcel> Receive(const RendezvousEnds& ends,
                                const std::string& edge) {
@@ -115,6 +145,30 @@ TEST(RemoteWorker, ALargeTensorComesInChunks) {
     ASSERT_TRUE(got.ok()) << got.status();
     ExpectClose(got->tensor, tensor);
     EXPECT_EQ(RpcsStarted() - before, (tensor.bytes() + 999) / 1000);
+  }
+}
+
+TEST(RemoteWorker, ALargeTensorIsReadWhereItIs) {
+  const RendezvousEnds ends = LaneEnds();
+  for (const int size : {3000, 100'000, 1'000'000}) {
+    Tensor sent(DType::kDouble, {size});
+    double next = 0;
+    for (double& x : sent.mutable_data<double>()) x = next++;
+    const std::string edge = StrCat("edge_of_", size);
+    SLUICE_ASSERT_OK(ends.sender->Send(ends.key(edge), {sent}));
+    absl::StatusOr<Parcel> got = Receive(ends, edge);
+    ASSERT_TRUE(got.ok()) << got.status();
+    ExpectClose(got->tensor, sent);
+    const bool lent = sent.bytes() >= kShareableBytes;
+    EXPECT_EQ(got->tensor.buffer()->borrowed(), lent) << size;
+    if (!lent) continue;
+    // As long as it is read, nobody may write to it; then anybody.
+    EXPECT_FALSE(sent.unique());
+    EXPECT_EQ(got->tensor.data<double>()[size - 1], size - 1);
+    got->tensor = Tensor();
+    EXPECT_TRUE(Eventually([&] { return sent.unique(); }));
+    sent.mutable_data<double>()[0] = 7;
+    EXPECT_EQ(sent.data<double>()[0], 7);
   }
 }
 
@@ -171,13 +225,8 @@ TEST(RemoteWorker, AGraphThatNobodyNeedsIsForgotten) {
   ASSERT_NE(registered, nullptr);
   EXPECT_EQ(served.task.worker().num_graphs(), 1);
   registered = nullptr;
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (served.task.worker().num_graphs() > 0 &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(served.task.worker().num_graphs(), 0);
+  EXPECT_TRUE(
+      Eventually([&] { return served.task.worker().num_graphs() == 0; }));
 }
 
 // Notes what is called; answers come when the test says so.

@@ -25,6 +25,8 @@ struct TaskActivity {
   SessionUses clients;  // Their sessions are the master's.
   SessionUses masters;  // Those of other tasks, with sessions of the worker.
   CallCounters calls;
+  // Set before the first call: the name of its lane, if it has one.
+  std::string lane;
   // Set before the first call; without it the task does not tell its status.
   std::function<void(pb::TaskStatus*)> status;
 };

@@ -108,6 +108,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     }
     *response.mutable_sluice_cluster() = cluster_;
     response.set_sluice_groups(true);
+    response.set_sluice_lane(activity_->lane);
     Answer(*call, response);
   }
 

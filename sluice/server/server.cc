@@ -23,6 +23,7 @@
 #include "sluice/proto/server.pb.h"
 #include "sluice/rpc/config.h"
 #include "sluice/rpc/generic_server.h"
+#include "sluice/rpc/lane_channel.h"
 #include "sluice/rpc/remote_worker.h"
 #include "sluice/rpc/services.h"
 #include "sluice/server/housekeeper.h"
@@ -248,7 +249,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
       addresses[TaskName(name, index)] = peer;
   }
   const ChannelMaker connect = [tls](const std::string& peer) {
-    return RpcChannel::CreateWithTls(peer, tls);
+    return CreateLaneChannel(peer, tls);
   };
   SLUICE_ASSIGN_OR_RETURN(
       state->peers, ClusterWorkers::Create(state->worker, addresses, connect));
@@ -266,6 +267,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   state->master = std::make_shared<Master>(std::move(env), defaults);
 
   state->ServeStatus();
+  if (tls == nullptr && LanesAllowed()) state->activity->lane = NewLaneName();
   const bool loopback = IsLoopback(address.host);
   // Both loopback addresses, as `localhost` may mean either.
   GenericServer::Options options;
@@ -275,6 +277,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   options.counters = {state->activity, &state->activity->calls};
   options.limits = limits;
   options.tls = tls;
+  options.lane = state->activity->lane;
   auto service = GenericServer::Start(std::move(options));
   if (!service.ok()) {
     return WithMessage(service.status(),

@@ -98,6 +98,7 @@ class Snapshot {
       out->set_address(worker->address());
       const std::optional<SteadyTime> answer = worker->last_answer();
       out->set_last_answer_seconds(answer ? Age(*answer) : -1);
+      out->set_lane(worker->has_lane());
     }
   }
 

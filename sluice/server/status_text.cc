@@ -100,7 +100,8 @@ class Text {
   void Peers() {
     Line("peers: ", status_.peers_size());
     for (const pb::TaskStatus::Peer& peer : status_.peers()) {
-      Line("  ", peer.task(), " at ", peer.address(), ", ",
+      Line("  ", peer.task(), " at ", peer.address(),
+           peer.lane() ? " by a lane, " : ", ",
            peer.last_answer_seconds() < 0
                ? "has not answered yet"
                : StrCat("last answer ", AgeText(peer.last_answer_seconds()),

@@ -33,7 +33,7 @@ class TaskUnderTest {
     pb::ClusterDef cluster;
     AddJob("a", "localhost:1", &cluster);
     AddJob("b", kAskerAddress, &cluster);
-    handler_ = MakeTaskHandler(worker_, master_, cluster);
+    handler_ = MakeTaskHandler(worker_, master_, cluster, activity_);
   }
   ~TaskUnderTest() { Stop(); }
 
@@ -47,6 +47,8 @@ class TaskUnderTest {
   Master& master() { return *master_; }
   MemoryFileSystem& files() { return files_; }
   const CallHandler& handler() const { return handler_; }
+  // To be set before the first call.
+  void set_lane(const std::string& name) { activity_->lane = name; }
 
   std::shared_ptr<LocalCall> Start(const std::string& path,
                                    std::string_view bytes) {
@@ -88,6 +90,8 @@ class TaskUnderTest {
   };
 
   MemoryFileSystem files_;
+  const std::shared_ptr<TaskActivity> activity_ =
+      std::make_shared<TaskActivity>();
   std::shared_ptr<Worker> worker_;
   std::shared_ptr<Master> master_;
   CallHandler handler_;

@@ -1,0 +1,134 @@
+#include "sluice/rpc/lane_loop.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "sluice/base/logging.h"
+#include "sluice/rpc/event.h"
+#include "sluice/worker/worker.h"
+
+namespace sluice {
+namespace {
+
+constexpr auto kTickPeriod = std::chrono::seconds(2);
+
+thread_local const LaneLoop* own_loop = nullptr;
+
+epoll_event EventOf(uint32_t events, LaneLoop::Id id) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = id;
+  return event;
+}
+
+}  // namespace
+
+LaneLoop& LaneLoop::Next() {
+  static const std::vector<LaneLoop*>* loops = [] {
+    auto* made = new std::vector<LaneLoop*>;
+    for (int i = 0; i < PollingThreads(); ++i) {
+      made->push_back(new LaneLoop);
+      std::thread([loop = made->back()] { loop->Run(); }).detach();
+    }
+    return made;
+  }();
+  static std::atomic<unsigned> next{0};
+  return *(
+      *loops)[next.fetch_add(1, std::memory_order_relaxed) % loops->size()];
+}
+
+LaneLoop::LaneLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+
+void LaneLoop::Add(int fd, std::shared_ptr<Watcher> watcher) {
+  Id id;
+  {
+    MutexLock lock(mu_);
+    id = watcher->loop_id_ = next_++;
+    watchers_[id] = std::move(watcher);
+  }
+  epoll_event event = EventOf(EPOLLIN, id);
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) {
+    // Out of memory for it; the peer hears nothing and is told by its timeout.
+    SLUICE_LOG(ERROR) << "A lane cannot be watched: " << strerror(errno);
+  }
+}
+
+void LaneLoop::Watch(Id id, int fd, bool input, bool output) {
+  epoll_event event = EventOf(
+      (input ? uint32_t{EPOLLIN} : 0) | (output ? uint32_t{EPOLLOUT} : 0), id);
+  // Fails only if it was removed meanwhile.
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);
+}
+
+void LaneLoop::Remove(Id id, int fd) {
+  std::shared_ptr<Watcher> removed;
+  MutexLock lock(mu_);
+  if (const auto it = watchers_.find(id); it != watchers_.end()) {
+    removed = std::move(it->second);
+    watchers_.erase(it);
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+  }
+  if (own_loop == this) return;
+  ++waiting_;
+  while (running_ == id) returned_.Wait(mu_);
+  --waiting_;
+}
+
+template <typename Visit>
+void LaneLoop::Call(Id id, Visit visit) {
+  std::shared_ptr<Watcher> watcher;
+  {
+    MutexLock lock(mu_);
+    const auto it = watchers_.find(id);
+    if (it == watchers_.end()) return;
+    watcher = it->second;
+    running_ = id;
+  }
+  visit(*watcher);
+  watcher = nullptr;
+  MutexLock lock(mu_);
+  running_ = 0;
+  if (waiting_ > 0) returned_.NotifyAll();
+}
+
+void LaneLoop::Run() {
+  pthread_setname_np(pthread_self(), "sluice-lane");
+  Worker::MarkNetworkThread();
+  own_loop = this;
+  SteadyTime next_tick = RealClock().Now() + kTickPeriod;
+  epoll_event events[64];
+  while (true) {
+    const int count = epoll_wait(
+        epoll_, events, std::size(events),
+        std::chrono::duration_cast<std::chrono::milliseconds>(kTickPeriod)
+            .count());
+    for (int i = 0; i < count; ++i) {
+      Call(events[i].data.u64, [happened = events[i].events](Watcher& watcher) {
+        watcher.Ready(happened);
+      });
+    }
+    if (CoarseNow() >= next_tick) {
+      Tick();
+      next_tick = RealClock().Now() + kTickPeriod;
+    }
+  }
+}
+
+void LaneLoop::Tick() {
+  std::vector<Id> ids;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [id, watcher] : watchers_) ids.push_back(id);
+  }
+  const SteadyTime now = RealClock().Now();
+  for (const Id id : ids) {
+    Call(id, [now](Watcher& watcher) { watcher.Tick(now); });
+  }
+}
+
+}  // namespace sluice

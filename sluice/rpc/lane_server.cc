@@ -1,0 +1,396 @@
+#include "sluice/rpc/lane_server.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/status.h"
+#include "sluice/base/timer.h"
+#include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/lane_connection.h"
+#include "sluice/rpc/lane_socket.h"
+#include "sluice/tensor/buffer.h"
+#include "sluice/tensor/shared_arena.h"
+
+namespace sluice {
+
+using std::chrono::system_clock;
+
+// A call that came by a lane.
+class LaneServer::Call : public ServerCall {
+ public:
+  Call(std::shared_ptr<Served> lane, LaneMessage message,
+       CallCounters::Counts* counts);
+  ~Call() override;
+
+  const std::string& path() const override { return path_; }
+  std::string peer() const override;
+  grpc::ByteBuffer& request() override { return request_; }
+  void Reply(grpc::ByteBuffer response) override;
+  void Fail(const absl::Status& status) override;
+  void OnCancel(absl::AnyInvocable<void()> callback) override;
+  system_clock::time_point deadline() const override { return deadline_; }
+
+  void Cancel();
+
+ private:
+  void Answer(LaneHeader header, std::string_view text,
+              const grpc::ByteBuffer& response);
+
+  const std::shared_ptr<Served> lane_;
+  const uint64_t id_;
+  const std::string path_;
+  const system_clock::time_point deadline_;
+  CallCounters::Counts* const counts_;
+  grpc::ByteBuffer request_;
+  Mutex mu_;
+  bool answered_ SLUICE_GUARDED_BY(mu_) = false;
+  bool cancelled_ SLUICE_GUARDED_BY(mu_) = false;
+  absl::AnyInvocable<void()> on_cancel_ SLUICE_GUARDED_BY(mu_);
+};
+
+// The serving end of one lane.
+class LaneServer::Served : public LaneConnection {
+ public:
+  Served(int fd, pid_t peer, std::shared_ptr<Listener> listener);
+  ~Served() override;
+
+  std::string peer() const { return StrCat("process:", peer_); }
+  // Large parts of the answer are lent where that is possible.
+  void Send(LaneHeader header, std::string_view text,
+            const grpc::ByteBuffer& response);
+  void Forget(uint64_t id) {
+    MutexLock lock(mu_);
+    calls_.erase(id);
+  }
+
+ private:
+  void* Place(const LaneHeader&, const grpc::Slice&) override {
+    return nullptr;
+  }
+  absl::Status OnMessage(LaneMessage message) override;
+  void OnClosed(const absl::Status& why) override;
+  bool Waits() const override { return false; }
+  std::chrono::milliseconds hello_patience() const override;
+
+  std::shared_ptr<Served> self() {
+    return std::static_pointer_cast<Served>(shared_from_this());
+  }
+  void Greet();
+  void Serve(LaneMessage message);
+  void Cancel(uint64_t id);
+  void TakeBack(uint64_t loan);
+  static void KeepWhilePeerLives(std::shared_ptr<Served> lane);
+
+  const pid_t peer_;
+  // By which its end is seen; -1 where the system has no such thing, and then
+  // nothing is lent: it may go on reading when the lane has broken.
+  const int peer_fd_;
+  const std::shared_ptr<Listener> listener_;
+  Mutex mu_;
+  // Unanswered; whoever answers holds the call.
+  absl::flat_hash_map<uint64_t, std::weak_ptr<Call>> calls_
+      SLUICE_GUARDED_BY(mu_);
+  uint32_t loans_ SLUICE_GUARDED_BY(mu_) = 0;
+  absl::flat_hash_map<uint64_t, grpc::Slice> lent_ SLUICE_GUARDED_BY(mu_);
+};
+
+class LaneServer::Listener : public LaneLoop::Watcher,
+                             public std::enable_shared_from_this<Listener> {
+ public:
+  Listener(int fd, const GenericServer::Options& o)
+      : options(o), fd_(fd), loop_(LaneLoop::Next()) {}
+  ~Listener() override { close(fd_); }
+
+  void Start() { loop_.Add(fd_, shared_from_this()); }
+  void Shutdown() {
+    loop_.Remove(loop_id(), fd_);
+    absl::flat_hash_set<std::shared_ptr<Served>> lanes;
+    {
+      MutexLock lock(mu_);
+      lanes.swap(lanes_);
+    }
+    for (const auto& lane : lanes) {
+      lane->Close(Unavailable("The server was stopped"));
+    }
+  }
+  void Forget(const std::shared_ptr<Served>& lane) {
+    MutexLock lock(mu_);
+    lanes_.erase(lane);
+  }
+
+  const GenericServer::Options options;
+
+ private:
+  void Ready(uint32_t) override {
+    while (true) {
+      const int fd =
+          accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd >= 0) {
+        Take(fd);
+      } else if (errno == EAGAIN) {
+        return;
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        // Out of descriptors, perhaps not for long.
+        loop_.Watch(loop_id(), fd_, /*input=*/false, /*output=*/false);
+        CallLater(std::chrono::seconds(1), [weak = weak_from_this()] {
+          if (auto self = weak.lock()) {
+            self->loop_.Watch(self->loop_id(), self->fd_, /*input=*/true,
+                              /*output=*/false);
+          }
+        });
+        return;
+      }
+    }
+  }
+  void Tick(SteadyTime) override {}
+
+  void Take(int fd) {
+    const absl::StatusOr<pid_t> peer = PeerOfLane(fd);
+    if (!peer.ok()) {
+      SLUICE_LOG(WARNING) << peer.status().message();
+      close(fd);
+      return;
+    }
+    auto lane = std::make_shared<Served>(fd, *peer, shared_from_this());
+    {
+      MutexLock lock(mu_);
+      lanes_.insert(lane);
+    }
+    lane->Start();
+  }
+
+  const int fd_;
+  LaneLoop& loop_;
+  Mutex mu_;
+  absl::flat_hash_set<std::shared_ptr<Served>> lanes_ SLUICE_GUARDED_BY(mu_);
+};
+
+LaneServer::Call::Call(std::shared_ptr<Served> lane, LaneMessage message,
+                       CallCounters::Counts* counts)
+    : lane_(std::move(lane)),
+      id_(message.header.call),
+      path_(std::move(message.text)),
+      deadline_(message.header.timeout_us > 0
+                    ? system_clock::now() +
+                          std::chrono::microseconds(message.header.timeout_us)
+                    : system_clock::time_point::max()),
+      counts_(counts),
+      request_(message.Payload()) {}
+
+LaneServer::Call::~Call() { lane_->Forget(id_); }
+
+std::string LaneServer::Call::peer() const { return lane_->peer(); }
+
+void LaneServer::Call::Reply(grpc::ByteBuffer response) {
+  if (counts_ != nullptr) {
+    counts_->response_bytes.fetch_add(static_cast<int64_t>(response.Length()),
+                                      std::memory_order_relaxed);
+  }
+  Answer({}, {}, response);
+}
+
+void LaneServer::Call::Fail(const absl::Status& status) {
+  LaneHeader header;
+  header.code = static_cast<uint32_t>(status.code());
+  Answer(header, ToStd(status.message()), {});
+}
+
+void LaneServer::Call::Answer(LaneHeader header, std::string_view text,
+                              const grpc::ByteBuffer& response) {
+  absl::AnyInvocable<void()> unused;  // May hold the call.
+  {
+    MutexLock lock(mu_);
+    if (std::exchange(answered_, true)) return;
+    unused = std::exchange(on_cancel_, nullptr);
+  }
+  lane_->Forget(id_);
+  header.kind = LaneKind::kAnswer;
+  header.call = id_;
+  lane_->Send(header, text, response);
+}
+
+void LaneServer::Call::OnCancel(absl::AnyInvocable<void()> callback) {
+  {
+    MutexLock lock(mu_);
+    if (answered_) return;
+    if (!cancelled_) {
+      on_cancel_ = std::move(callback);
+      return;
+    }
+  }
+  callback();
+}
+
+void LaneServer::Call::Cancel() {
+  absl::AnyInvocable<void()> callback;
+  {
+    MutexLock lock(mu_);
+    if (answered_) return;
+    cancelled_ = true;
+    callback = std::exchange(on_cancel_, nullptr);
+  }
+  if (callback) callback();
+}
+
+LaneServer::Served::Served(int fd, pid_t peer,
+                           std::shared_ptr<Listener> listener)
+    : LaneConnection(
+          fd, static_cast<size_t>(listener->options.limits.message_bytes)),
+      peer_(peer),
+      peer_fd_(static_cast<int>(syscall(SYS_pidfd_open, peer, 0))),
+      listener_(std::move(listener)) {}
+
+LaneServer::Served::~Served() {
+  if (peer_fd_ >= 0) close(peer_fd_);
+}
+
+std::chrono::milliseconds LaneServer::Served::hello_patience() const {
+  return std::chrono::milliseconds(listener_->options.limits.handshake_ms);
+}
+
+absl::Status LaneServer::Served::OnMessage(LaneMessage message) {
+  switch (message.header.kind) {
+    case LaneKind::kHello:
+      Greet();
+      return absl::OkStatus();
+    case LaneKind::kCall:
+      if (message.header.lent != 0) break;
+      Serve(std::move(message));
+      return absl::OkStatus();
+    case LaneKind::kCancel:
+      Cancel(message.header.call);
+      return absl::OkStatus();
+    case LaneKind::kReturn:
+      TakeBack(message.header.call);
+      return absl::OkStatus();
+    default:
+      break;
+  }
+  return Unavailable("The lane broke: a client sent a message of kind ",
+                     static_cast<uint32_t>(message.header.kind));
+}
+
+void LaneServer::Served::Cancel(uint64_t id) {
+  std::shared_ptr<Call> call;
+  {
+    MutexLock lock(mu_);
+    const auto it = calls_.find(id);
+    if (it != calls_.end()) call = it->second.lock();
+  }
+  if (call != nullptr) call->Cancel();
+}
+
+void LaneServer::Served::Send(LaneHeader header, std::string_view text,
+                              const grpc::ByteBuffer& response) {
+  std::vector<grpc::Slice> body = Slices(response);
+  if (peer_fd_ >= 0 && body.size() > 1) {
+    const grpc::Slice& tail = body.back();
+    if (const auto at = ShareMemory(tail.begin(), tail.size())) {
+      header.at = *at;
+      header.tail = tail.size();
+      MutexLock lock(mu_);
+      // 0 means that nothing is lent.
+      if (++loans_ == 0) ++loans_;
+      header.lent = loans_;
+      lent_[header.lent] = tail;
+      body.pop_back();
+    }
+  }
+  Enqueue(header, text, std::move(body));
+  Flush();
+}
+
+void LaneServer::Served::TakeBack(uint64_t loan) {
+  grpc::Slice returned;
+  MutexLock lock(mu_);
+  if (const auto it = lent_.find(loan); it != lent_.end()) {
+    returned = std::move(it->second);
+    lent_.erase(it);
+  }
+}
+
+void LaneServer::Served::Greet() {
+  LaneHeader hello;
+  hello.code = kLaneVersion;
+  hello.call = static_cast<uint64_t>(listener_->options.limits.streams);
+  SharedArena* const arena = SharedArena::Get();
+  Enqueue(hello, {}, {}, arena == nullptr ? -1 : arena->fd());
+  Flush();
+}
+
+void LaneServer::Served::Serve(LaneMessage message) {
+  const GenericServer::Options& options = listener_->options;
+  const LaneHeader header = message.header;
+  CallCounters::Counts* counts = nullptr;
+  if (options.counters != nullptr) {
+    counts = &options.counters->Of(message.text);
+    counts->calls.fetch_add(1, std::memory_order_relaxed);
+    counts->request_bytes.fetch_add(
+        static_cast<int64_t>(header.lead + header.tail),
+        std::memory_order_relaxed);
+  }
+  const bool too_large = message.too_large;
+  auto call = std::make_shared<Call>(self(), std::move(message), counts);
+  bool too_many;
+  {
+    MutexLock lock(mu_);
+    too_many = calls_.size() >= static_cast<size_t>(options.limits.streams);
+    if (!too_many) calls_[header.call] = call;
+  }
+  if (too_large) {
+    call->Fail(
+        OverLimit(StrCat("A request of ", header.lead + header.tail, " bytes"),
+                  "message_bytes", options.limits.message_bytes));
+  } else if (too_many) {
+    call->Fail(
+        OverLimit("One more open call", "streams", options.limits.streams));
+  } else {
+    options.handler(std::move(call));
+  }
+}
+
+void LaneServer::Served::OnClosed(const absl::Status&) {
+  std::vector<std::shared_ptr<Call>> calls;
+  bool lends;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [id, weak] : calls_) {
+      if (auto call = weak.lock()) calls.push_back(std::move(call));
+    }
+    lends = !lent_.empty();
+  }
+  for (const auto& call : calls) call->Cancel();
+  listener_->Forget(self());
+  if (lends) KeepWhilePeerLives(self());
+}
+
+// A process that has lost its lane may still read what was lent to it.
+void LaneServer::Served::KeepWhilePeerLives(std::shared_ptr<Served> lane) {
+  pollfd peer = {lane->peer_fd_, POLLIN, 0};
+  if (poll(&peer, 1, 0) != 0) return;
+  CallLater(std::chrono::seconds(2), [lane = std::move(lane)]() mutable {
+    KeepWhilePeerLives(std::move(lane));
+  });
+}
+
+LaneServer::LaneServer(std::shared_ptr<Listener> listener)
+    : listener_(std::move(listener)) {}
+LaneServer::~LaneServer() { Shutdown(); }
+void LaneServer::Shutdown() { listener_->Shutdown(); }
+
+absl::StatusOr<std::unique_ptr<LaneServer>> LaneServer::Start(
+    const GenericServer::Options& options) {
+  SLUICE_ASSIGN_OR_RETURN(const int fd, ListenForLanes(options.lane));
+  auto listener = std::make_shared<Listener>(fd, options);
+  listener->Start();
+  return std::unique_ptr<LaneServer>(new LaneServer(std::move(listener)));
+}
+
+}  // namespace sluice
