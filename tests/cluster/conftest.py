@@ -177,6 +177,14 @@ def processes(tmp_path):
     made.end_all()
 
 
+@pytest.fixture(params=["lane", "grpc"])
+def way(request, monkeypatch):
+    """How the processes of the test talk to each other."""
+    if request.param == "grpc":
+        monkeypatch.setenv("SLUICE_LANE", "grpc")
+    return request.param
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for s in sockets:

@@ -10,7 +10,7 @@ from conftest import BUILD
 
 
 @pytest.mark.parametrize("role", ["ps", "worker", "client"])
-def test_a_killed_process_costs_what_is_promised(role):
+def test_a_killed_process_costs_what_is_promised(role, way):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kills")
     ended = subprocess.run(
         [sys.executable, script, "--count", "3", "--role", role],

@@ -11,6 +11,8 @@ import pytest
 
 from conftest import PATIENCE, wait_until
 
+pytestmark = pytest.mark.usefixtures("way")
+
 # Does what its input tells, one word a line, so that the test decides when.
 CLIENT = """
     import sys

@@ -14,7 +14,7 @@ def threads(process):
     return len(os.listdir("/proc/%d/task" % process.pid))
 
 
-def test_a_thousand_steps_wait_on_few_threads(processes, addresses):
+def test_a_thousand_steps_wait_on_few_threads(processes, addresses, way):
     """Each is a dequeue on the ps whose result the worker waits for: a RunStep
     and a RunGraph, and a RecvTensor that brings the element."""
     ps, worker = addresses(2)

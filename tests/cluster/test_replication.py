@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 @pytest.fixture
 def cluster(processes, addresses):

@@ -143,7 +143,8 @@ def test_a_config_names_certificates_in_python(processes, addresses):
         try:
             tf.Session(target).run(tf.constant(1))
         except tf.errors.UnauthenticatedError as e:
-            print("refused:", e.message)
+            # In one piece: logs go the same way.
+            print("refused: " + e.message + os.linesep, end="")
         """, folder)
     assert asking.wait() == 0, asking.output
     asking.expect("result 2")

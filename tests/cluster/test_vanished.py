@@ -9,6 +9,8 @@ import pytest
 
 from conftest import SLUICE, wait_until
 
+pytestmark = pytest.mark.usefixtures("way")
+
 # Opens a session and does what its input tells.
 CLIENT = """
     import sys
