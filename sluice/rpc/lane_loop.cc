@@ -1,7 +1,10 @@
 #include "sluice/rpc/lane_loop.h"
 
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -16,6 +19,9 @@ namespace sluice {
 namespace {
 
 constexpr auto kTickPeriod = std::chrono::seconds(2);
+// How long more news are looked for before the thread sleeps: about what it
+// costs to wake it on another core.
+constexpr auto kSpin = std::chrono::microseconds(60);
 
 thread_local const LaneLoop* own_loop = nullptr;
 
@@ -96,17 +102,36 @@ void LaneLoop::Call(Id id, Visit visit) {
   if (waiting_ > 0) returned_.NotifyAll();
 }
 
+int LaneLoop::Wait(std::span<epoll_event> events,
+                   std::chrono::milliseconds timeout) const {
+  return std::max(
+      0, epoll_wait(epoll_, events.data(), static_cast<int>(events.size()),
+                    static_cast<int>(timeout.count())));
+}
+
+int LaneLoop::Spin(std::span<epoll_event> events) const {
+  const SteadyTime end = RealClock().Now() + kSpin;
+  do {
+    const int count = Wait(events, std::chrono::milliseconds(0));
+    if (count > 0) return count;
+    // Whoever else has work on this core goes first.
+    sched_yield();
+  } while (RealClock().Now() < end);
+  return 0;
+}
+
 void LaneLoop::Run() {
   pthread_setname_np(pthread_self(), "sluice-lane");
   Worker::MarkNetworkThread();
   own_loop = this;
   SteadyTime next_tick = RealClock().Now() + kTickPeriod;
-  epoll_event events[64];
+  std::array<epoll_event, 64> events;
+  bool busy = false;  // There were events a moment ago.
   while (true) {
-    const int count = epoll_wait(
-        epoll_, events, std::size(events),
-        std::chrono::duration_cast<std::chrono::milliseconds>(kTickPeriod)
-            .count());
+    int count = 0;
+    if (busy) count = Spin(events);
+    if (count == 0) count = Wait(events, kTickPeriod);
+    busy = count > 0;
     for (int i = 0; i < count; ++i) {
       Call(events[i].data.u64, [happened = events[i].events](Watcher& watcher) {
         watcher.Ready(happened);

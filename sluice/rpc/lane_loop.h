@@ -4,8 +4,10 @@
 
 #include <sys/epoll.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "absl/container/flat_hash_map.h"
 #include "sluice/base/clock.h"
@@ -50,6 +52,10 @@ class LaneLoop {
  private:
   LaneLoop();
   void Run();
+  // Both return how many events there are.
+  int Wait(std::span<epoll_event> events,
+           std::chrono::milliseconds timeout) const;
+  int Spin(std::span<epoll_event> events) const;
   // Calls `visit` with the watcher, if it is still there.
   template <typename Visit>
   void Call(Id id, Visit visit);
