@@ -235,6 +235,12 @@ absl::Status LaneClient::OnMessage(LaneMessage message) {
   if (header.kind == LaneKind::kHello) {
     if (const int fd = TakeDescriptor(); fd >= 0) {
       arena_ = std::make_shared<MappedArena>(fd);
+      if (arena_->Find(0, 1) != nullptr) {
+        LaneHeader borrows;
+        borrows.kind = LaneKind::kBorrows;
+        Enqueue(borrows);
+        Flush();
+      }
     }
     {
       MutexLock lock(mu_);

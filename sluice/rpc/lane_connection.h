@@ -20,7 +20,8 @@
 namespace sluice {
 
 enum class LaneKind : uint32_t {
-  kHello = 1,  // Each end's first; the server's brings its arena.
+  kHello = 1,  // Each end's first; the server's brings its arena,
+  kBorrows,    // which the client has mapped.
   kCall,
   kAnswer,
   kCancel,  // The caller does not want the answer any more.

@@ -22,6 +22,11 @@ constexpr auto kTickPeriod = std::chrono::seconds(2);
 // How long more news are looked for before the thread sleeps: about what it
 // costs to wake it on another core.
 constexpr auto kSpin = std::chrono::microseconds(60);
+// Meanwhile whoever has work on this core goes first. Who then keeps it for
+// long would be interrupted for a thread that wakes, but not for one that
+// looks: so for a while, in which little is lost, it does not.
+constexpr auto kGreedy = std::chrono::microseconds(500);
+constexpr int kGreedyRest = 100;
 
 thread_local const LaneLoop* own_loop = nullptr;
 
@@ -109,14 +114,18 @@ int LaneLoop::Wait(std::span<epoll_event> events,
                     static_cast<int>(timeout.count())));
 }
 
-int LaneLoop::Spin(std::span<epoll_event> events) const {
-  const SteadyTime end = RealClock().Now() + kSpin;
+int LaneLoop::Spin(std::span<epoll_event> events) {
+  SteadyTime now = RealClock().Now();
+  if (now < next_spin_) return 0;
+  const SteadyTime end = now + kSpin;
   do {
     const int count = Wait(events, std::chrono::milliseconds(0));
     if (count > 0) return count;
-    // Whoever else has work on this core goes first.
+    const SteadyTime before = RealClock().Now();
     sched_yield();
-  } while (RealClock().Now() < end);
+    now = RealClock().Now();
+    if (now - before > kGreedy) next_spin_ = now + kGreedyRest * (now - before);
+  } while (now < end);
   return 0;
 }
 

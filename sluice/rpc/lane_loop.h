@@ -55,13 +55,14 @@ class LaneLoop {
   // Both return how many events there are.
   int Wait(std::span<epoll_event> events,
            std::chrono::milliseconds timeout) const;
-  int Spin(std::span<epoll_event> events) const;
+  int Spin(std::span<epoll_event> events);
   // Calls `visit` with the watcher, if it is still there.
   template <typename Visit>
   void Call(Id id, Visit visit);
   void Tick();
 
   const int epoll_;
+  SteadyTime next_spin_;  // Of the loop's thread.
   Mutex mu_;
   CondVar returned_;
   absl::flat_hash_map<Id, std::shared_ptr<Watcher>> watchers_

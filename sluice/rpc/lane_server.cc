@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -89,10 +90,9 @@ class LaneServer::Served : public LaneConnection {
   static void KeepWhilePeerLives(std::shared_ptr<Served> lane);
 
   const pid_t peer_;
-  // By which its end is seen; -1 where the system has no such thing, and then
-  // nothing is lent: it may go on reading when the lane has broken.
-  const int peer_fd_;
+  const int peer_fd_;  // By which its end is seen; -1 if the system cannot.
   const std::shared_ptr<Listener> listener_;
+  std::atomic<bool> lends_{false};  // Whether large tensors may be lent.
   Mutex mu_;
   // Unanswered; whoever answers holds the call.
   absl::flat_hash_map<uint64_t, std::weak_ptr<Call>> calls_
@@ -260,6 +260,10 @@ absl::Status LaneServer::Served::OnMessage(LaneMessage message) {
     case LaneKind::kHello:
       Greet();
       return absl::OkStatus();
+    case LaneKind::kBorrows:
+      // A peer whose end nobody can see might read on after it.
+      lends_.store(peer_fd_ >= 0, std::memory_order_relaxed);
+      return absl::OkStatus();
     case LaneKind::kCall:
       if (message.header.lent != 0) break;
       Serve(std::move(message));
@@ -290,7 +294,7 @@ void LaneServer::Served::Cancel(uint64_t id) {
 void LaneServer::Served::Send(LaneHeader header, std::string_view text,
                               const grpc::ByteBuffer& response) {
   std::vector<grpc::Slice> body = Slices(response);
-  if (peer_fd_ >= 0 && body.size() > 1) {
+  if (lends_.load(std::memory_order_relaxed) && body.size() > 1) {
     const grpc::Slice& tail = body.back();
     if (const auto at = ShareMemory(tail.begin(), tail.size())) {
       header.at = *at;

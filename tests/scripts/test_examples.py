@@ -143,7 +143,8 @@ def test_a_supervised_trainer_finds_the_line_of_its_points(tmp_path, form):
     fits = [[float(x) for x in fit] for fit in re.findall(
         r"Least squares of node: \d, w: (\S+), b0: (\S+)$", out, re.MULTILINE)]
     assert len(fits) == 2, out
-    expected = [sum(x) / 2 for x in zip(*fits)]
+    # Who trains alone for a while pulls the line to its own points.
+    lowest, highest = [min(x) for x in zip(*fits)], [max(x) for x in zip(*fits)]
     pattern = r"Partial result from node: %d, w: (\S+), b0: (\S+)$"
     for worker in range(2):
         last = re.findall(pattern % worker, out, re.MULTILINE)
@@ -151,7 +152,7 @@ def test_a_supervised_trainer_finds_the_line_of_its_points(tmp_path, form):
         last = last[-5:]
         for i in range(2):
             mean = sum(float(line[i]) for line in last) / len(last)
-            assert abs(mean - expected[i]) < 0.1, out
+            assert lowest[i] - 0.1 < mean < highest[i] + 0.1, out
     # Started again it goes on from its checkpoint: there is little left to do.
     program[-2] = "--epochs=1"
     code, out = run(program, tmp_path)
@@ -159,7 +160,8 @@ def test_a_supervised_trainer_finds_the_line_of_its_points(tmp_path, form):
     assert "Restoring parameters from logs/model.ckpt-" in out
     first = re.search(pattern % 0, out, re.MULTILINE)
     for i in range(2):
-        assert abs(float(first.group(i + 1)) - expected[i]) < 0.3, out
+        value = float(first.group(i + 1))
+        assert lowest[i] - 0.3 < value < highest[i] + 0.3, out
 
 
 @pytest.mark.parametrize("form", FORMS)
