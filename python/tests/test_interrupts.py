@@ -20,6 +20,12 @@ WAITS = {
         print("ready", flush=True)
         sess.run(get)
     """,
+    "an endless loop": """
+        loop = tf.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 10, [0])
+        sess = tf.Session()
+        print("ready", flush=True)
+        sess.run(loop)
+    """,
     "a step that ran before": """
         q = tf.FIFOQueue(1, tf.float32, shapes=[[]])
         put, get = q.enqueue(1.0), q.dequeue()

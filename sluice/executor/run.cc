@@ -3,6 +3,7 @@
 #include <chrono>
 #include <new>
 
+#include "sluice/base/patience.h"
 #include "sluice/base/thread_pool.h"
 
 namespace sluice {
@@ -95,7 +96,11 @@ void ExecutorRun::MakeReady(Iteration& it, int segment, ReadyQueue* ready) {
 }
 
 void ExecutorRun::Process(ReadyQueue* ready) {
-  while (!ready->empty()) RunOne(ready->Pop(), ready);
+  while (!ready->empty()) {
+    RunOne(ready->Pop(), ready);
+    // A loop may be endless.
+    Patience::Check();
+  }
 }
 
 void ExecutorRun::RunOne(const Ready& item, ReadyQueue* ready) {

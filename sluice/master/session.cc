@@ -394,9 +394,11 @@ void AddError(const absl::Status& status, absl::Status* combined) {
 
 }  // namespace
 
+int64_t MasterSession::NewStepId() { return state_->NewStepId(); }
+
 int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
                            const RunArgs& args, Done done) {
-  const int64_t id = state_->NewStepId();
+  const int64_t id = NewStepId();
   RunAs(id, std::move(plan), args, std::move(done));
   return id;
 }

@@ -93,9 +93,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     RunMetadata* metadata = nullptr;
   };
   // Runs one step. `done` is called exactly once, before Run returns if nothing
-  // had to be waited for. Never blocks. Returns the step's id.
+  // had to be waited for. Does not block, but works on this thread as long as
+  // there is work, and calls Patience::Check on the way. Returns the step's id.
   int64_t Run(std::shared_ptr<const StepPlan> plan, const RunArgs& args,
               Done done);
+  // The same for who must know the id before.
+  int64_t NewStepId();
+  void RunAs(int64_t step_id, std::shared_ptr<const StepPlan> plan,
+             const RunArgs& args, Done done);
   // Ends a step early; its `done` gets `why`. Nothing happens if it is over.
   void CancelStep(int64_t step_id, const absl::Status& why);
 
@@ -143,8 +148,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
  private:
   struct State;
   explicit MasterSession(std::unique_ptr<State> state);
-  void RunAs(int64_t step_id, std::shared_ptr<const StepPlan> plan,
-             const RunArgs& args, Done done);
   void MakePlan(const StepSignature& signature,
                 absl::AnyInvocable<void(PlanOr)> done);
   static void OpenWorkerSessions(std::shared_ptr<MasterSession> session,

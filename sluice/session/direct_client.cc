@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "sluice/base/mutex.h"
+#include "sluice/base/patience.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/functions.h"
 #include "sluice/session/session_client.h"
@@ -176,12 +177,24 @@ class DirectClient : public SessionClient {
     args.fetches = fetches;
     args.options = options;
     args.metadata = metadata;
-    const int64_t id = session_->Run(plan, args, [&wait](absl::Status s) {
-      wait.status = std::move(s);
-      if (wait.state.exchange(1, std::memory_order_acq_rel) == 2) {
-        wait.waiter.Finish(absl::OkStatus());
-      }
-    });
+    const int64_t limit = options.timeout_ms > 0
+                              ? options.timeout_ms
+                              : options_.operation_timeout_ms;
+    const std::optional<SteadyTime> deadline = DeadlineIn(limit);
+    const int64_t id = session_->NewStepId();
+    const auto cancel = [&](const absl::Status& why) {
+      session_->CancelStep(id, why);
+    };
+    const auto ask = [&] { CancelIfUnwanted(deadline, timed_out_, cancel); };
+    {
+      const Patience patience(ask);
+      session_->RunAs(id, plan, args, [&wait](absl::Status s) {
+        wait.status = std::move(s);
+        if (wait.state.exchange(1, std::memory_order_acq_rel) == 2) {
+          wait.waiter.Finish(absl::OkStatus());
+        }
+      });
+    }
     if (wait.state.exchange(2, std::memory_order_acq_rel) == 1) {
       return std::move(wait.status);
     }
@@ -189,39 +202,40 @@ class DirectClient : public SessionClient {
       MutexLock lock(mu_);
       blocked_.insert(id);
     }
-    const int64_t limit = options.timeout_ms > 0
-                              ? options.timeout_ms
-                              : options_.operation_timeout_ms;
-    Await(&wait.waiter, limit, timed_out_,
-          [&](const absl::Status& why) { session_->CancelStep(id, why); });
+    Await(&wait.waiter, deadline, timed_out_, cancel);
     MutexLock lock(mu_);
     blocked_.erase(id);
     return std::move(wait.status);
   }
 
  private:
+  using Cancel = absl::FunctionRef<void(const absl::Status&)>;
+
   // Waits for the end. When the caller loses patience it calls `cancel`, and
   // waits on: what the call uses may be the caller's.
-  void Await(Waiter* waiter, int64_t limit_ms, const char* timed_out,
-             absl::FunctionRef<void(const absl::Status&)> cancel) {
-    const std::optional<SteadyTime> deadline = DeadlineIn(limit_ms);
-    while (true) {
+  void Await(Waiter* waiter, std::optional<SteadyTime> deadline,
+             const char* timed_out, Cancel cancel) {
+    do {
       std::optional<SteadyTime> until = deadline;
       if (interrupted_) {
         const SteadyTime poll = std::chrono::steady_clock::now() + kPollPeriod;
         until = until ? std::min(*until, poll) : poll;
       }
       if (waiter->WaitUntil(until)) return;
-      if (deadline && std::chrono::steady_clock::now() >= *deadline) {
-        cancel(DeadlineExceeded(timed_out));
-        break;
-      }
-      if (interrupted_ && interrupted_()) {
-        cancel(Cancelled("Interrupted"));
-        break;
-      }
-    }
+    } while (!CancelIfUnwanted(deadline, timed_out, cancel));
     waiter->WaitUntil(std::nullopt);
+  }
+
+  bool CancelIfUnwanted(std::optional<SteadyTime> deadline,
+                        const char* timed_out, Cancel cancel) {
+    if (deadline && std::chrono::steady_clock::now() >= *deadline) {
+      cancel(DeadlineExceeded(timed_out));
+    } else if (interrupted_ && interrupted_()) {
+      cancel(Cancelled("Interrupted"));
+    } else {
+      return false;
+    }
+    return true;
   }
 
   absl::Status Open(const Graph& graph) SLUICE_REQUIRES(sync_mu_) {
@@ -243,7 +257,8 @@ class DirectClient : public SessionClient {
           if (made.ok()) session = *made;
           waiter.Finish(made.status());
         });
-    Await(&waiter, options_.operation_timeout_ms, "Operation timed out.",
+    Await(&waiter, DeadlineIn(options_.operation_timeout_ms),
+          "Operation timed out.",
           [&](const absl::Status& why) { opening->Cancel(why); });
     MutexLock lock(mu_);
     opening_ = nullptr;

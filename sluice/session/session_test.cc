@@ -233,6 +233,25 @@ TEST_F(SessionTest, ADequeueThatWaitsEndsWithItsTimeoutAndTheSessionGoesOn) {
   EXPECT_EQ(out[0].scalar<float>(), 7.0f);
 }
 
+TEST_F(SessionTest, AnEndlessLoopEndsWithItsTimeoutAndTheSessionGoesOn) {
+  const AttrMap frame = {{"frame_name", std::string("loop")}};
+  const Output enter = scope_.Add("Enter", {scope_.Scalar(true)}, frame);
+  Node* merge = scope_.AddNode("Merge", {enter, enter});
+  Node* exit_or_not = scope_.AddNode(
+      "Switch", {merge->output(0), scope_.Add("LoopCond", {merge->output(0)})});
+  SLUICE_ASSERT_OK(graph_.SetInput(
+      merge, 1, scope_.Add("NextIteration", {exit_or_not->output(1)})));
+  const Output never = scope_.Add("Exit", {exit_or_not->output(0)});
+  const Output one = scope_.Scalar(1.0f);
+  session_ = *Session::Create({}, graph_);
+  RunOptions options;
+  options.timeout_ms = 50;
+  std::vector<Tensor> out;
+  EXPECT_EQ(session_->Run({}, {never}, {}, options, &out, nullptr).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Scalar({}, one), 1.0f);
+}
+
 TEST_F(SessionTest, CloseCancelsAStepThatWaits) {
   const Output q =
       scope_.Add("FIFOQueueV2", {},
