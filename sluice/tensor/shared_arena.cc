@@ -54,7 +54,11 @@ MappedArena::MappedArena(int fd) {
       static_cast<size_t>(file.st_size) == SharedArena::kBytes) {
     void* const bytes = mmap(nullptr, SharedArena::kBytes, PROT_READ,
                              MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (bytes != MAP_FAILED) bytes_ = static_cast<const char*>(bytes);
+    if (bytes != MAP_FAILED) {
+      bytes_ = static_cast<const char*>(bytes);
+      // A core dump would look at every page of it.
+      madvise(bytes, SharedArena::kBytes, MADV_DONTDUMP);
+    }
   }
   close(fd);
 }

@@ -88,6 +88,16 @@ def test_who_is_killed_while_it_reads_costs_no_memory(processes, cluster):
     assert shared_mb(processes.ps.pid) < 200
 
 
+def test_who_may_not_map_that_much_gets_copies(processes, addresses):
+    ps, worker = addresses(2)
+    spec = {"ps": [ps], "worker": [worker]}
+    processes.server(spec, "ps")
+    processes.server(spec, "worker", within=["prlimit", "--as=%d" % (32 << 30)])
+    reader = processes.python(READER, ps, worker, 300000, 20)
+    reader.expect("all whole")
+    assert reader.wait() == 0
+
+
 def test_a_lane_is_shown(processes, cluster, way):
     reader = processes.python(READER, *cluster, 1000, 10)
     reader.expect("all whole")
