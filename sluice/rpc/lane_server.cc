@@ -1,5 +1,6 @@
 #include "sluice/rpc/lane_server.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,6 +23,27 @@
 namespace sluice {
 
 using std::chrono::system_clock;
+
+namespace {
+
+// What a process may still read when its lane has broken.
+struct LentTensors {
+  absl::flat_hash_map<uint64_t, grpc::Slice> slices;
+  int reader = -1;  // By which its end is seen.
+  ~LentTensors() {
+    if (reader >= 0) close(reader);
+  }
+};
+
+void KeepWhileReaderLives(std::unique_ptr<LentTensors> lent) {
+  pollfd reader = {lent->reader, POLLIN, 0};
+  if (poll(&reader, 1, 0) > 0) return;
+  CallLater(std::chrono::seconds(2), [lent = std::move(lent)]() mutable {
+    KeepWhileReaderLives(std::move(lent));
+  });
+}
+
+}  // namespace
 
 // A call that came by a lane.
 class LaneServer::Call : public ServerCall {
@@ -87,7 +109,6 @@ class LaneServer::Served : public LaneConnection {
   void Serve(LaneMessage message);
   void Cancel(uint64_t id);
   void TakeBack(uint64_t loan);
-  static void KeepWhilePeerLives(std::shared_ptr<Served> lane);
 
   const pid_t peer_;
   const int peer_fd_;  // By which its end is seen; -1 if the system cannot.
@@ -362,26 +383,19 @@ void LaneServer::Served::Serve(LaneMessage message) {
 
 void LaneServer::Served::OnClosed(const absl::Status&) {
   std::vector<std::shared_ptr<Call>> calls;
-  bool lends;
+  auto lent = std::make_unique<LentTensors>();
   {
     MutexLock lock(mu_);
     for (const auto& [id, weak] : calls_) {
       if (auto call = weak.lock()) calls.push_back(std::move(call));
     }
-    lends = !lent_.empty();
+    lent->slices.swap(lent_);
   }
   for (const auto& call : calls) call->Cancel();
   listener_->Forget(self());
-  if (lends) KeepWhilePeerLives(self());
-}
-
-// A process that has lost its lane may still read what was lent to it.
-void LaneServer::Served::KeepWhilePeerLives(std::shared_ptr<Served> lane) {
-  pollfd peer = {lane->peer_fd_, POLLIN, 0};
-  if (poll(&peer, 1, 0) != 0) return;
-  CallLater(std::chrono::seconds(2), [lane = std::move(lane)]() mutable {
-    KeepWhilePeerLives(std::move(lane));
-  });
+  if (lent->slices.empty()) return;
+  lent->reader = fcntl(peer_fd_, F_DUPFD_CLOEXEC, 0);
+  KeepWhileReaderLives(std::move(lent));
 }
 
 LaneServer::LaneServer(std::shared_ptr<Listener> listener)
