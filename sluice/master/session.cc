@@ -560,7 +560,8 @@ void MasterSession::State::MaybeFinishClose() {
     for (const ConnectedTask& task : tasks) {
       task.worker->DeleteSession(
           handle, [handle = handle](absl::Status status) {
-            if (status.ok()) return;
+            // Nothing is left to close of a task that is gone.
+            if (status.ok() || absl::IsUnavailable(status)) return;
             SLUICE_LOG(WARNING)
                 << "Closing session " << handle << ": " << status.message();
           });
