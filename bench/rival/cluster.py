@@ -45,7 +45,7 @@ def null_steps():
         for name, op in (("pull", pull), ("assign", assign)):
             name = "null step, %d ps: %s" % (COUNT, name)
             row(name, session, op)
-            micros, wakes = cost(lambda: session.run(op), 500, PIDS)
+            micros, wakes = cost(lambda: session.run(op), PIDS)
             emit(name + ", CPU", micros)
             emit(name + ", wakes", wakes)
 
@@ -53,13 +53,14 @@ def null_steps():
 def measure():
     sizes = [("1 KB", 256), ("256 KB", 65536), ("4 MB", 1 << 20),
              ("64 MB", 1 << 24), ("256 MB", 1 << 26)]
-    pulls, pushes, inits = [], [], []
+    pulls, sums, pushes, inits = [], [], [], []
     with tf.device(PS):
         variables = [tf.Variable(tf.zeros([n])) for _, n in sizes]
         table = tf.Variable(tf.zeros([100000, 64]))
     with tf.device(WORKER):
         for variable in variables:
             pulls.append(tf.identity(variable).op)
+            sums.append(tf.reduce_sum(variable).op)
             gradient = tf.Variable(tf.ones(variable.shape))
             inits.append(gradient)
             with tf.device(PS):
@@ -70,8 +71,10 @@ def measure():
         sparse = tf.scatter_add(table, ids, rows).op
     with tf.Session("grpc://" + worker_address) as session:
         session.run(tf.global_variables_initializer())
-        for (name, _), pull, push in zip(sizes, pulls, pushes):
+        for (name, _), pull, total, push in zip(sizes, pulls, sums, pushes):
             row("pull " + name, session, pull)
+            # Whoever only says where a value is has to show that it can be read.
+            row("pull and sum " + name, session, total)
             row("push " + name, session, push)
         for n in (32, 1024):
             row("sparse update of %d rows" % n, session, sparse,

@@ -61,11 +61,14 @@ def spent(pids):
     return seconds, wakes
 
 
-def cost(call, count, pids):
+def cost(call, pids, duration=1.0):
     """(µs of CPU, thread wakes) a call costs processes together."""
     seconds, wakes = spent(pids)
-    for _ in range(count):
+    end = time.perf_counter() + duration
+    count = 0
+    while time.perf_counter() < end:
         call()
+        count += 1
     seconds_after, wakes_after = spent(pids)
     return ((seconds_after - seconds) / count * 1e6,
             (wakes_after - wakes) / count)

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <thread>
 
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
+#include "sluice/base/testing/eventually.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
@@ -85,22 +85,16 @@ class LaneTest : public testing::Test {
     return caller.ok() && caller->starts_with("process:");
   }
   static bool ComesByLane(RpcChannel& channel) {
-    const auto deadline = RealClock().Now() + kLanePatience;
-    while (!IsLane(Ask(channel))) {
-      if (RealClock().Now() > deadline) return false;
-    }
-    return true;
+    return Eventually([&] { return IsLane(Ask(channel)); });
   }
   std::shared_ptr<ServerCall> WaitForCall() {
-    const auto deadline = RealClock().Now() + kLanePatience;
-    while (RealClock().Now() < deadline) {
-      {
-        MutexLock lock(mu_);
-        if (!waiting_.empty()) return waiting_.back();
-      }
-      std::this_thread::yield();
-    }
-    return nullptr;
+    std::shared_ptr<ServerCall> call;
+    Eventually([&] {
+      MutexLock lock(mu_);
+      if (!waiting_.empty()) call = waiting_.back();
+      return call != nullptr;
+    });
+    return call;
   }
 
   Limits limits_;
@@ -220,14 +214,11 @@ class RawPeer {
   }
   // Waits for the end of the connection; false if it goes on.
   bool IsHungUp() const {
-    const auto deadline = RealClock().Now() + kLanePatience;
-    char bytes[4096];
-    while (RealClock().Now() < deadline) {
+    return Eventually([&] {
+      char bytes[4096];
       const ssize_t got = recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT);
-      if (got == 0 || (got < 0 && errno != EAGAIN)) return true;
-      std::this_thread::yield();
-    }
-    return false;
+      return got == 0 || (got < 0 && errno != EAGAIN);
+    });
   }
 
  private:
@@ -371,11 +362,7 @@ TEST_F(LendingTest, ALoanOutlivesItsChannelAndIsReturnedThen) {
   EXPECT_EQ(lent.data<float>()[7], 5);
   EXPECT_FALSE(tensor_.unique());
   lent = Tensor();
-  const auto deadline = RealClock().Now() + kLanePatience;
-  while (!tensor_.unique() && RealClock().Now() < deadline) {
-    std::this_thread::yield();
-  }
-  EXPECT_TRUE(tensor_.unique());
+  EXPECT_TRUE(Eventually([&] { return tensor_.unique(); }));
 }
 
 TEST_F(LendingTest, WhatWasLentStaysWhenTheLaneBreaks) {
@@ -403,11 +390,7 @@ TEST_F(LendingTest, AnAnswerThatNobodyWantsIsReturnedAtOnce) {
     EXPECT_TRUE(done.WaitFor(kLanePatience));
   }
   Receive();
-  const auto deadline = RealClock().Now() + kLanePatience;
-  while (!tensor_.unique() && RealClock().Now() < deadline) {
-    std::this_thread::yield();
-  }
-  EXPECT_TRUE(tensor_.unique());
+  EXPECT_TRUE(Eventually([&] { return tensor_.unique(); }));
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 
 #include <sys/resource.h>
 
-#include <thread>
-
+#include "sluice/base/testing/eventually.h"
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/kernel/testing/rendezvous_conformance.h"
@@ -104,18 +103,6 @@ RendezvousEnds ChunkedEnds() {
 
 INSTANTIATE_TEST_SUITE_P(Chunked, RendezvousConformance,
                          testing::Values(ChunkedEnds));
-
-// Waits for what nobody tells.
-template <typename Condition>
-bool Eventually(Condition condition) {
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 absl::StatusOr<Parcel> Receive(const RendezvousEnds& ends,
                                const std::string& edge) {

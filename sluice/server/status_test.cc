@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "sluice/base/testing/eventually.h"
 #include "sluice/graph/scope.h"
 #include "sluice/proto/server.pb.h"
 #include "sluice/server/testing/cluster_test.h"
@@ -26,17 +27,6 @@ class StatusTest : public ClusterTest {
     const Output element =
         ps.Named("element").Add("QueueDequeueV2", {queue}, types);
     result_ = scope_.Device("/job:worker/task:1").Add("Neg", {element});
-  }
-
-  // Tries until it holds.
-  static bool Soon(const std::function<bool()>& condition) {
-    const auto deadline =
-        std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
   }
 
   std::vector<pb::TaskStatus> All() const {
@@ -79,14 +69,15 @@ TEST_F(StatusTest, ShowsWhatRunsAndWhatItWaitsFor) {
     std::vector<Tensor> out;
     session->Run({}, {result_}, {}, &out).IgnoreError();
   });
-  EXPECT_TRUE(Soon([&] { return Waits(); }));
+  EXPECT_TRUE(Eventually([&] { return Waits(); }));
   const pb::TaskStatus master = worker0_->status();
   EXPECT_EQ(master.task(), "/job:worker/replica:0/task:0");
   ASSERT_EQ(master.sessions_size(), 1);
   EXPECT_THAT(master.sessions(0).client(),
               testing::AnyOf(HasSubstr("127.0.0.1"), HasSubstr("::1"),
                              HasSubstr("%3A%3A1")));
-  EXPECT_TRUE(Soon([&] { return worker0_->status().sessions(0).held(); }));
+  EXPECT_TRUE(
+      Eventually([&] { return worker0_->status().sessions(0).held(); }));
   EXPECT_EQ(master.sessions(0).steps(0).running_on_size(), 3);
   EXPECT_EQ(master.peers_size(), 2);
   EXPECT_GE(master.steps_started(), 1);
@@ -104,8 +95,8 @@ TEST_F(StatusTest, ShowsWhatRunsAndWhatItWaitsFor) {
 
   SLUICE_EXPECT_OK(session->Close());
   runner.join();
-  EXPECT_TRUE(Soon([&] { return Quiet(); }));
-  EXPECT_TRUE(Soon([&] {
+  EXPECT_TRUE(Eventually([&] { return Quiet(); }));
+  EXPECT_TRUE(Eventually([&] {
     return worker0_->status().sessions_size() == 0 &&
            ps_->status().served_sessions_size() == 0;
   }));
@@ -119,7 +110,8 @@ TEST_F(StatusTest, ATimedOutStepLeavesNothingOnAnyTask) {
     options.timeout_ms = 100;
     EXPECT_EQ(session->Run({}, {result_}, {}, options, &out, nullptr).code(),
               absl::StatusCode::kDeadlineExceeded);
-    EXPECT_TRUE(Soon([&] { return Quiet(); })) << TaskStatusText(ps_->status());
+    EXPECT_TRUE(Eventually([&] { return Quiet(); }))
+        << TaskStatusText(ps_->status());
     EXPECT_GE(worker0_->status().steps_failed(), 1);
   }
 }
@@ -152,10 +144,10 @@ TEST_F(StatusTest, AStepOfAMasterThatIsGoneLeavesNothing) {
     std::vector<Tensor> out;
     session->Run({}, {result_}, {}, &out).IgnoreError();
   });
-  EXPECT_TRUE(Soon([&] { return Waits(); }));
+  EXPECT_TRUE(Eventually([&] { return Waits(); }));
   SLUICE_EXPECT_OK(worker0_->Stop());
   runner.join();
-  EXPECT_TRUE(Soon([&] {
+  EXPECT_TRUE(Eventually([&] {
     return RunningSteps(ps_->status()) == 0 &&
            RunningSteps(worker1_->status()) == 0 &&
            ps_->status().transfers_size() == 0 &&
