@@ -5,6 +5,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/proto/master.pb.h"
 #include "sluice/proto/worker.pb.h"
@@ -479,6 +481,61 @@ TEST_F(ServicesTest, AReceiverThatGoesAwayIsForgotten) {
   call->Cancel();
   EXPECT_EQ(call->answers(), 1);
   EXPECT_EQ(task_.worker().num_steps(), 0);
+}
+
+// The last call of a partial run waits for its end, which may never come.
+TEST_F(ServicesTest, APartialRunEndsWithTheCallThatWaitsForIt) {
+  const std::string device = TaskUnderTest::kDevice;
+  pb::RegisterGraphResponse registered;
+  SLUICE_ASSERT_OK(Call(paths::kRegisterGraph,
+                        Parsed<pb::RegisterGraphRequest>(StrCat(
+                            R"(graph_def { node { name: "in" op: "_Recv"
+          attr { key: "tensor_type" value { type: DT_FLOAT } }
+          attr { key: "tensor_name" value { s: "e" } }
+          attr { key: "send_device_incarnation" value { i: 1 } }
+          attr { key: "send_device" value { s: ")",
+                            device, R"(" } }
+          attr { key: "recv_device" value { s: ")",
+                            device, "\" } } device: \"", device, "\" } }")),
+                        &registered));
+  auto request = Parsed<pb::RunGraphRequest>(
+      "step_id: 5 is_partial: true is_last_partial_run: true");
+  request.set_graph_handle(registered.graph_handle());
+  const auto call = task_.Start(paths::kRunGraph, request.SerializeAsString());
+  EXPECT_EQ(call->answers(), 0);
+  call->Cancel();
+  ASSERT_TRUE(call->WaitFor(std::chrono::seconds(60)));
+  EXPECT_EQ(call->answers(), 1);
+}
+
+TEST_F(ServicesTest, APartialRunThatIsCleanedUpEnds) {
+  auto graph = Parsed<pb::RegisterGraphRequest>(R"(graph_def {
+      node { name: "q" op: "FIFOQueueV2"
+             attr { key: "component_types" value { list { type: DT_FLOAT } } } }
+      node { name: "get" op: "QueueDequeueV2" input: "q"
+             attr { key: "component_types"
+                    value { list { type: DT_FLOAT } } } } })");
+  for (pb::NodeDef& node : *graph.mutable_graph_def()->mutable_node()) {
+    node.set_device(TaskUnderTest::kDevice);
+  }
+  pb::RegisterGraphResponse registered;
+  SLUICE_ASSERT_OK(Call(paths::kRegisterGraph, graph, &registered));
+  auto run = Parsed<pb::RunGraphRequest>("step_id: 5 is_partial: true");
+  run.set_graph_handle(registered.graph_handle());
+  SLUICE_ASSERT_OK(Call<pb::RunGraphResponse>(paths::kRunGraph, run));
+  SLUICE_ASSERT_OK(Call<pb::CleanupGraphResponse>(
+      paths::kCleanupGraph, Parsed<pb::CleanupGraphRequest>("step_id: 5")));
+  pb::DeregisterGraphRequest deregister;
+  deregister.set_graph_handle(registered.graph_handle());
+  SLUICE_ASSERT_OK(
+      Call<pb::DeregisterGraphResponse>(paths::kDeregisterGraph, deregister));
+  // The step would still hold it.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (task_.worker().num_graphs() > 0 &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(task_.worker().num_graphs(), 0);
 }
 
 TEST_F(ServicesTest, RecvTensorChecksItsKey) {

@@ -364,14 +364,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       RunPartially(run, step_id, request.is_last_partial_run());
       return;
     }
-    call->OnCancel([run, step_id, worker = worker_] {
-      SLUICE_VLOG(1) << "Cancellation requested for RunGraph.";
-      const absl::Status why =
-          Derived(Cancelled("RunGraph was cancelled by its master"));
-      run->abandoned.store(true);
-      run->cancellation.Cancel(why);
-      worker->AbortStep(step_id, why);
-    });
+    CancelWith(*call, step_id, run);
     RunGraphRequest direct;
     direct.graph = run->graph->graph.get();
     direct.step_id = step_id;
@@ -384,6 +377,19 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
                                step_id](const absl::Status& status) {
       self->End(step_id, *run);
       Finish(*run, status);
+    });
+  }
+
+  // Ends the step that `run` has started when the call is cancelled.
+  void CancelWith(ServerCall& call, int64_t step_id,
+                  std::shared_ptr<Running> run) {
+    call.OnCancel([run = std::move(run), step_id, worker = worker_] {
+      SLUICE_VLOG(1) << "Cancellation requested for RunGraph.";
+      const absl::Status why =
+          Derived(Cancelled("RunGraph was cancelled by its master"));
+      run->abandoned.store(true);
+      run->cancellation.Cancel(why);
+      worker->AbortStep(step_id, why);
     });
   }
 
@@ -445,6 +451,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         if (waiting != nullptr) Finish(*waiting, status);
       });
     }
+    if (last) CancelWith(*run->call, step_id, step->run);
     absl::Status status;
     {
       MutexLock lock(step->mu);
@@ -499,9 +506,13 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     std::shared_ptr<Running> late;
     {
       MutexLock lock(mu_);
-      partial_steps_.erase(step_id);
       const auto it = running_.find(step_id);
       if (it != running_.end()) late = it->second;
+      const auto partial = partial_steps_.find(step_id);
+      if (partial != partial_steps_.end()) {
+        late = partial->second->run;
+        partial_steps_.erase(partial);
+      }
     }
     if (late != nullptr) {
       late->cancellation.Cancel(Derived(Cancelled("The step is over")));
