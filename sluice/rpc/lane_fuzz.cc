@@ -5,13 +5,13 @@
 #include <cstdlib>
 #include <string>
 
+#include "sluice/base/logging.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/lane_channel.h"
 #include "sluice/rpc/lane_connection.h"
 #include "sluice/rpc/lane_server.h"
 #include "sluice/rpc/lane_socket.h"
 #include "sluice/rpc/testing/lane_only.h"
-#include "sluice/rpc/testing/service_fuzz.h"
 
 namespace sluice {
 namespace {
@@ -22,6 +22,7 @@ struct Serving {
   std::shared_ptr<LaneOnly> friendly;
 
   Serving() {
+    SetLogSinkForTest([](LogLevel, const std::string&) {});
     GenericServer::Options options;
     options.lane = lane;
     options.limits.message_bytes = 1 << 20;
@@ -85,7 +86,6 @@ void RunOneInput(const Serving& serving, const std::string& input) {
 }  // namespace sluice
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  sluice::SilenceLogs();
   static const auto* serving = new sluice::Serving;
   sluice::RunOneInput(*serving,
                       std::string(reinterpret_cast<const char*>(data), size));

@@ -63,7 +63,7 @@ class LocalCall : public ServerCall {
   }
 
   // False if there is no answer after `timeout`.
-  bool WaitFor(std::chrono::milliseconds timeout) const {
+  bool WaitFor(std::chrono::microseconds timeout) const {
     const auto until = std::chrono::steady_clock::now() + timeout;
     MutexLock lock(mu_);
     while (answers_ == 0) {
@@ -75,6 +75,11 @@ class LocalCall : public ServerCall {
   int answers() const {
     MutexLock lock(mu_);
     return answers_;
+  }
+  // Once answered.
+  absl::Status status() const {
+    MutexLock lock(mu_);
+    return status_;
   }
   // Once answered: the error, or whether the answer is such a message.
   absl::Status Take(google::protobuf::MessageLite* response) {

@@ -3,13 +3,17 @@
 // once, whatever the bytes are.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
-#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sluice/base/logging.h"
@@ -22,33 +26,106 @@ namespace sluice {
 // Stands for the handle of the open session in an input; as long as one.
 inline constexpr char kHandleInInput[] = "session__handle_";
 
-inline std::string WithHandle(std::string bytes, const std::string& handle) {
-  const std::string mark = kHandleInInput;
+inline std::string ReplaceAll(std::string bytes, const std::string& mark,
+                              const std::string& value) {
   for (size_t at = 0; (at = bytes.find(mark, at)) != std::string::npos;) {
-    bytes.replace(at, mark.size(), handle);
+    bytes.replace(at, mark.size(), value);
+    at += value.size();
   }
   return bytes;
-}
-
-// Sends the bytes, gives a step that waits a moment, then takes its client
-// away. Stops the task; aborts if the call is not answered by then.
-inline void FuzzCall(TaskUnderTest& task, const std::string& path,
-                     const std::string& bytes) {
-  const auto call = task.Start(path, bytes);
-  if (!call->WaitFor(std::chrono::milliseconds(50))) call->Cancel();
-  if (!call->WaitFor(std::chrono::milliseconds(50))) task.Stop();
-  if (!call->WaitFor(std::chrono::seconds(10)) || call->answers() != 1) {
-    std::fprintf(stderr, "%s was answered %d times\n", path.c_str(),
-                 call->answers());
-    std::abort();
-  }
 }
 
 // A method and an empty request of its kind.
 struct FuzzedMethod {
   const char* path;
   const google::protobuf::Message* request;
+
+  std::string name() const {
+    const std::string text = path;
+    return text.substr(text.rfind('/') + 1);
+  }
 };
+
+struct FuzzedAnswer {
+  absl::Status status;
+  bool in_time = true;  // If not, its client went away before.
+};
+
+// Whether another thread of this process runs or wants to.
+inline bool OthersRun() {
+  const std::string own = std::to_string(gettid());
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    if (thread.path().filename() == own) continue;
+    std::string line;
+    std::getline(std::ifstream(thread.path() / "stat"), line);
+    const size_t name_end = line.rfind(") ");
+    if (name_end != line.npos && line[name_end + 2] == 'R') return true;
+  }
+  return false;
+}
+
+// Sends the bytes; when nothing but waiting is done about them, or that takes
+// long, takes their client away. Aborts if the call is not answered once by
+// then. `response` may be null.
+inline FuzzedAnswer FuzzCall(
+    TaskUnderTest& task, const std::string& path, const std::string& bytes,
+    google::protobuf::MessageLite* response = nullptr) {
+  constexpr int kLooks = 100;
+  constexpr auto kPause = std::chrono::microseconds(300);
+  FuzzedAnswer answer;
+  const auto call = task.Start(path, bytes);
+  bool answered = call->WaitFor(kPause);
+  for (int i = 0; !answered && i < kLooks && OthersRun(); ++i) {
+    answered = call->WaitFor(kPause);
+  }
+  if (!answered) {
+    answer.in_time = false;
+    call->Cancel();
+  }
+  if (!TaskUnderTest::WaitLong(*call) || call->answers() != 1) {
+    std::fprintf(stderr, "%s was answered %d times\n", path.c_str(),
+                 call->answers());
+    std::abort();
+  }
+  answer.status = response != nullptr ? call->Take(response) : call->status();
+  return answer;
+}
+
+// Aborts if something still holds a graph when every session is closed and
+// every graph is deregistered.
+inline void AwaitEndOfSteps(TaskUnderTest& task) {
+  for (int i = 0; task.worker().num_graphs() > 0; ++i) {
+    if (i == 60'000) {
+      std::fprintf(stderr, "%d graphs still run\n", task.worker().num_graphs());
+      std::abort();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// The ids 1 to 9 are an input's own: the task must not have seen them before.
+inline int64_t OwnId(int64_t id, int64_t input) {
+  return id > 0 && id < 10 ? id + 10 * input : id;
+}
+
+// The request with its own ids; bytes that are no request stay as they are.
+inline std::string WithOwnIds(const FuzzedMethod& method,
+                              const std::string& bytes, int64_t input) {
+  std::unique_ptr<google::protobuf::Message> request(method.request->New());
+  if (!request->ParseFromString(bytes)) return bytes;
+  const google::protobuf::Reflection* reflection = request->GetReflection();
+  bool changed = false;
+  for (const char* name : {"request_id", "step_id", "sluice_transfer"}) {
+    const auto* field = request->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) continue;
+    const int64_t id = reflection->GetInt64(*request, field);
+    if (OwnId(id, input) == id) continue;
+    reflection->SetInt64(request.get(), field, OwnId(id, input));
+    changed = true;
+  }
+  return changed ? request->SerializeAsString() : bytes;
+}
 
 // Names of ops, of nodes in the graphs of the targets, and of other things that
 // requests are made of.
@@ -76,7 +153,10 @@ inline const std::vector<std::string>& WordsForFuzzing() {
                                   "merge:1",
                                   "next",
                                   "^a",
+                                  "0",
                                   "1",
+                                  "2",
+                                  "3",
                                   "T",
                                   "dtype",
                                   "shape",
@@ -101,35 +181,19 @@ inline const std::vector<std::string>& WordsForFuzzing() {
   return *words;
 }
 
-// The mutation of an input: of its message if it is one, else of its bytes.
-inline size_t MutateInput(std::span<const FuzzedMethod> methods, uint8_t* data,
-                          size_t size, size_t max_size, unsigned seed) {
-  if (size == 0) return 0;
-  const FuzzedMethod& method = methods[data[0] % methods.size()];
+// The mutation of a request: of its message if it is one, else of its bytes.
+inline std::string MutateRequest(const FuzzedMethod& method,
+                                 const std::string& bytes, unsigned seed) {
   std::unique_ptr<google::protobuf::Message> request(method.request->New());
-  std::string bytes;
-  if (request->ParseFromArray(data + 1, static_cast<int>(size - 1))) {
-    MessageMutator mutator(seed, WordsForFuzzing());
-    for (unsigned i = 0; i <= seed % 4; ++i) mutator.Mutate(request.get());
-    bytes = request->SerializeAsString();
-  }
   // Now and then what a parser must survive.
-  if (bytes.empty() || seed % 16 == 0) {
-    bytes.assign(reinterpret_cast<char*>(data + 1), size - 1);
-    if (!bytes.empty()) bytes[seed % bytes.size()] ^= 1 << (seed / 7 % 8);
+  if (!request->ParseFromString(bytes) || seed % 16 == 0) {
+    std::string broken = bytes;
+    if (!broken.empty()) broken[seed % broken.size()] ^= 1 << (seed / 7 % 8);
+    return broken;
   }
-  if (bytes.size() + 1 > max_size) return size;
-  std::copy(bytes.begin(), bytes.end(), data + 1);
-  return bytes.size() + 1;
-}
-
-// Only what is wrong should be printed, not what the inputs ask for.
-inline void SilenceLogs() {
-  static const bool once = [] {
-    SetLogSinkForTest([](LogLevel, const std::string&) {});
-    return true;
-  }();
-  (void)once;
+  MessageMutator mutator(seed, WordsForFuzzing());
+  for (unsigned i = 0; i <= seed % 4; ++i) mutator.Mutate(request.get());
+  return request->SerializeAsString();
 }
 
 }  // namespace sluice
