@@ -7,6 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
+FUZZ_RUNS ?= 1000000
 CMAKE_ARGS ?=
 
 python := build/venv/bin/python
@@ -18,7 +19,7 @@ code_folders := $(wildcard sluice python tools examples bench tests cmake dashbo
 code_files = find $(code_folders) -name '*.h' -o -name '*.cc'
 
 .PHONY: help setup build build-asan test run bench format lint asan tsan fuzz \
-        interop rival clean layers pytest formatted tidy
+        messages interop rival clean layers pytest formatted tidy
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -76,6 +77,13 @@ fuzz: build-asan  ## every fuzz target for FUZZ_SECONDS (30)
 	@ninja -C build-asan -j$(JOBS) sluice_fuzzers
 	@tools/fuzz $(FUZZ_SECONDS)
 
+# Without the sanitizers, with which it takes several times as long.
+messages: setup  ## every request of both services FUZZ_RUNS (1000000) times
+	@tools/setup --with-clang
+	@cmake -S . -B build-fuzz $(cpp_only) $(clang) -DSLUICE_SANITIZE=fuzzer $(CMAKE_ARGS)
+	@ninja -C build-fuzz -j$(JOBS) sluice_fuzzers
+	@FUZZ_BUILD=build-fuzz JOBS=$(JOBS) tools/fuzz --messages --runs $(FUZZ_RUNS)
+
 build-asan: setup
 	@tools/setup --with-clang
 	@cmake -S . -B build-asan $(cpp_only) $(clang) -DSLUICE_SANITIZE=address $(CMAKE_ARGS)
@@ -111,4 +119,4 @@ tidy: setup
 	@ninja -C build-lint -k 0 -j$(JOBS) | { grep -v ' warnings generated' || true; }
 
 clean:  ## remove every build folder
-	rm -rf build build-asan build-tsan build-lint
+	rm -rf build build-asan build-tsan build-lint build-fuzz

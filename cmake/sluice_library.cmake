@@ -21,6 +21,7 @@ target_include_directories(sluice_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_include_directories(sluice_flags SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/gen)
 
 set(sanitizers "")
+set(optimize -O1)
 set(SLUICE_FUZZ OFF)
 if(SLUICE_SANITIZE STREQUAL "address")
   set(sanitizers -fsanitize=address,undefined -fno-sanitize=vptr)
@@ -31,15 +32,20 @@ if(SLUICE_SANITIZE STREQUAL "address")
   endif()
 elseif(SLUICE_SANITIZE STREQUAL "thread")
   set(sanitizers -fsanitize=thread)
+elseif(SLUICE_SANITIZE STREQUAL "fuzzer")
+  # No sanitizer: libFuzzer alone, for many runs. It is clang's.
+  set(sanitizers -fsanitize=fuzzer-no-link)
+  set(optimize -O2)
+  set(SLUICE_FUZZ ON)
 elseif(SLUICE_SANITIZE)
-  message(FATAL_ERROR
-    "SLUICE_SANITIZE is '${SLUICE_SANITIZE}'; it may be address or thread")
+  message(FATAL_ERROR "SLUICE_SANITIZE is '${SLUICE_SANITIZE}'; it may be "
+    "address, thread or fuzzer")
 endif()
 if(sanitizers)
   target_link_options(sluice_flags INTERFACE ${sanitizers})
   # gcc's flow warnings misfire on instrumented code.
   target_compile_options(sluice_flags INTERFACE ${sanitizers}
-    -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1 -D_GLIBCXX_ASSERTIONS
+    -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 ${optimize} -D_GLIBCXX_ASSERTIONS
     $<$<CXX_COMPILER_ID:GNU>:-Wno-error>)
 endif()
 
