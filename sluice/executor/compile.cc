@@ -38,6 +38,7 @@ class ProgramCompiler {
                        KernelSource kernels) {
     SLUICE_RETURN_IF_ERROR(FindOrderAndFrames());
     SLUICE_RETURN_IF_ERROR(Classify(feeds, fetches, kernels));
+    SLUICE_RETURN_IF_ERROR(CheckVariables());
     MakeSegments();
     LayOutNodes();
     AssignSlots();
@@ -145,6 +146,19 @@ class ProgramCompiler {
   bool IsAlias(Output output) const {
     if (IsRef(TypeOf(output))) return true;
     return info_[output.node->id()].kind == NodeKind::kForwardAlias;
+  }
+
+  // What is fed or received in place of a variable is none.
+  absl::Status CheckVariables() const {
+    for (const Node* node : order_) {
+      for (int i = 0; i < node->num_inputs(); ++i) {
+        if (!IsRef(node->input_type(i)) || IsAlias(node->input(i))) continue;
+        return InvalidArgument(i, "-th input expects a ref type: node '",
+                               node->name(), "' gets the value of '",
+                               node->input(i).node->name(), "'");
+      }
+    }
+    return absl::OkStatus();
   }
 
   // Wait sets: sorted lists of tokens, interned.

@@ -268,6 +268,36 @@ TEST_F(ServicesTest, StepsThatAskForNonsenseAreErrors) {
   SLUICE_EXPECT_OK(Run(R"(fetch: "y:0" feed { name: "x:0" )" + one + "}"));
 }
 
+// What is fed in place of a variable cannot be assigned to.
+TEST_F(ServicesTest, AStepThatFeedsTheVariableItAssignsIsAnError) {
+  SLUICE_ASSERT_OK(Open(R"(
+      node { name: "c" op: "Const"
+             attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "value" value { tensor { dtype: DT_FLOAT } } } }
+      node { name: "v" op: "VariableV2"
+             attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "shape" value { shape {} } } }
+      node { name: "read" op: "Identity" input: "v"
+             attr { key: "T" value { type: DT_FLOAT } } }
+      node { name: "set" op: "Assign" input: "v" input: "c"
+             attr { key: "T" value { type: DT_FLOAT } } })"));
+  const std::string feed =
+      R"(feed { name: "v:0" tensor { dtype: DT_FLOAT float_val: 3 } } )";
+  SLUICE_EXPECT_OK(Run(feed + R"(fetch: "read:0")"));
+  EXPECT_THAT(Run(feed + R"(target: "set")"),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("0-th input expects a ref type")));
+  SLUICE_EXPECT_OK(Run(R"(target: "set")"));
+  pb::MakeCallableResponse made;
+  auto callable = Parsed<pb::MakeCallableRequest>(
+      R"(options { target: "set" tensor_connection {
+             from_tensor: "c:0" to_tensor: "v:0" } })");
+  callable.set_session_handle(handle_);
+  EXPECT_THAT(Call(paths::kMakeCallable, callable, &made),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("0-th input expects a ref type")));
+}
+
 TEST_F(ServicesTest, SessionsThatAreNotThereAreAborted) {
   handle_ = "nobody";
   EXPECT_THAT(Run(R"(target: "a")"),
