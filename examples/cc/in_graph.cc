@@ -3,8 +3,9 @@
 //
 //   sluice run --ps 1 --workers 2 build/bin/in_graph
 //
-// Worker 0 is the client. The others only serve, until it tells them through a
-// queue that the work is done.
+// Worker 0 is the client. The others only serve, until it tells them through
+// queues that the work is done. These live on the ps: a worker that held its
+// own could be gone before it has answered who told it.
 #include "examples/cc/example.h"
 
 using namespace sluice;
@@ -13,18 +14,22 @@ static With OnWorker(Graph &graph, int worker) {
   return With(Scope(graph).Device(StrCat("/job:worker/task:", worker)));
 }
 
-// A queue that lives on a worker; all graphs that have it share it.
+static With OnPs(Graph &graph) {
+  return With(Scope(graph).Device("/job:ps/task:0"));
+}
+
+// A worker's queue; all graphs that have it share it.
 static Output DoneQueue(Graph &graph, int worker) {
-  return ops::FIFOQueueV2(
-      OnWorker(graph, worker), {DType::kBool},
-      {.shapes = {PartialShape::Scalar()}, .shared_name = "done"});
+  return ops::FIFOQueueV2(OnPs(graph), {DType::kBool},
+                          {.shapes = {PartialShape::Scalar()},
+                           .shared_name = StrCat("done_", worker)});
 }
 
 // Waits for the client's word.
 static absl::Status Serve(const std::string &target, int worker) {
   Graph graph;
-  const Output done = ops::QueueDequeueV2(
-      OnWorker(graph, worker), DoneQueue(graph, worker), {DType::kBool})[0];
+  const Output done = ops::QueueDequeueV2(OnPs(graph), DoneQueue(graph, worker),
+                                          {DType::kBool})[0];
   SessionConfig config;
   config.target = target;
   SLUICE_ASSIGN_OR_RETURN(auto session, Session::Create(config, graph));
@@ -35,7 +40,7 @@ static absl::Status Serve(const std::string &target, int worker) {
 
 static absl::Status Train(const std::string &target, int workers, int steps) {
   Graph graph;
-  const With ps(Scope(graph).Device("/job:ps/task:0"));
+  const With ps = OnPs(graph);
   const Variable w(ps.Named("w"), ZerosInitializer({2, 1}));
   const Variable b(ps.Named("b"), ZerosInitializer({1}));
   GradientDescentOptimizer optimizer(0.3);
@@ -59,8 +64,7 @@ static absl::Status Train(const std::string &target, int workers, int steps) {
   const Output loss = mean(losses);
   std::vector<Node *> tell;
   for (int worker = 1; worker < workers; ++worker) {
-    tell.push_back(ops::QueueEnqueueV2(OnWorker(graph, worker),
-                                       DoneQueue(graph, worker), {true}));
+    tell.push_back(ops::QueueEnqueueV2(ps, DoneQueue(graph, worker), {true}));
   }
   Node *init = GlobalVariablesInitializer(ps);
 

@@ -3,8 +3,9 @@ is a barrier: it takes the mean of the gradients of all towers.
 
     sluice run --ps 1 --workers 2 examples/python/in_graph.py
 
-Worker 0 is the client. The others only serve, until it tells them through a
-queue that the work is done.
+Worker 0 is the client. The others only serve, until it tells them through
+queues that the work is done. These live on the ps: a worker that held its own
+could be gone before it has answered who told it.
 """
 
 import tensorflow as tf
@@ -18,9 +19,10 @@ FLAGS = tf.app.flags.FLAGS
 
 
 def done_queue(worker):
-    """A queue that lives on a worker; all graphs that have it share it."""
-    with tf.device("/job:worker/task:%d" % worker):
-        return tf.FIFOQueue(1, tf.bool, shapes=[], shared_name="done")
+    """A worker's queue; all graphs that have it share it."""
+    with tf.device("/job:ps/task:0"):
+        return tf.FIFOQueue(1, tf.bool, shapes=[],
+                            shared_name="done_%d" % worker)
 
 
 def serve(server):

@@ -7,7 +7,6 @@ import threading
 from sluice.platform.lazy_numpy import np
 
 from sluice import _sluice
-from sluice.client import interrupts
 from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework import protos
@@ -220,7 +219,6 @@ class BaseSession(object):
             config = merged
         self._core = _sluice.open_session(target, graph._core,
                                           config.SerializeToString())
-        interrupts.watch(_WAITING)
 
     @property
     def graph(self):
@@ -450,9 +448,6 @@ class BaseSession(object):
         at.update(fed)
         return wanted.rebuild([at[e] for e in wanted.leaves])
 
-
-_WAITING = {method.__code__ for method in (
-    BaseSession.run, BaseSession._run_step, BaseSession._prepare)}
 
 _DeviceAttributes = collections.namedtuple(
     "_DeviceAttributes",
