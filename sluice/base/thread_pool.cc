@@ -36,7 +36,7 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(std::string name, int threads)
+ThreadPool::ThreadPool(const std::string& name, int threads)
     : state_(std::make_unique<State>()) {
   for (int i = 0; i < threads; ++i) {
     state_->threads.emplace_back([state = state_.get()] { state->Loop(); });

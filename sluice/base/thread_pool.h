@@ -17,7 +17,7 @@ class ThreadPool {
 
   // Starts `threads` threads named `name`. With 0 threads everything runs on
   // the caller.
-  ThreadPool(std::string name, int threads);
+  ThreadPool(const std::string& name, int threads);
   // Runs what was scheduled, then ends the threads.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -11,7 +11,6 @@
 namespace sluice {
 
 using google::protobuf::io::CodedInputStream;
-using google::protobuf::io::CodedOutputStream;
 
 absl::StatusOr<grpc::ByteBuffer> ToByteBuffer(
     const google::protobuf::MessageLite& message) {

@@ -53,12 +53,13 @@ class LaneChannel : public RpcChannel,
       if (lane->Call(path, request, options, done)) return;
       if (lane->closed()) Drop(lane);
     }
-    grpc_->Call(path, request, options,
-                [weak = weak_from_this(), done = std::move(done)](
-                    absl::Status status, grpc::ByteBuffer buffer) mutable {
-                  if (auto self = weak.lock()) self->Learn(status);
-                  done(std::move(status), std::move(buffer));
-                });
+    grpc_->Call(
+        path, request, options,
+        [weak = weak_from_this(), done = std::move(done)](
+            absl::Status status, const grpc::ByteBuffer& buffer) mutable {
+          if (auto self = weak.lock()) self->Learn(status);
+          done(std::move(status), buffer);
+        });
   }
 
  private:

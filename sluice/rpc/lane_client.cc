@@ -152,11 +152,11 @@ void LaneClient::Cancel(uint64_t id, const absl::Status& why) {
 }
 
 void LaneClient::Deliver(OpenCall call, absl::Status status,
-                         grpc::ByteBuffer payload) {
+                         const grpc::ByteBuffer& payload) {
   if (call.token != Cancellation::kNone) {
     call.cancellation->Deregister(call.token);
   }
-  call.done(std::move(status), std::move(payload));
+  call.done(std::move(status), payload);
   HangUpIfUnused();
 }
 

@@ -59,7 +59,8 @@ class LaneClient : public LaneConnection {
   void CheckDeadlines();
   // The call is open no more. It must be there.
   OpenCall Remove(uint64_t id) SLUICE_REQUIRES(mu_);
-  void Deliver(OpenCall call, absl::Status status, grpc::ByteBuffer payload);
+  void Deliver(OpenCall call, absl::Status status,
+               const grpc::ByteBuffer& payload);
   // Of an answer whose tail is lent: the tail, which is returned when it is
   // dropped.
   struct Loan;

@@ -26,7 +26,7 @@ struct Serving {
     GenericServer::Options options;
     options.lane = lane;
     options.limits.message_bytes = 1 << 20;
-    options.handler = [](std::shared_ptr<ServerCall> call) {
+    options.handler = [](const std::shared_ptr<ServerCall>& call) {
       call->OnCancel([] {});
       if (call->path().size() % 2 == 0) {
         call->Reply(call->request());

@@ -24,7 +24,6 @@
 namespace sluice {
 namespace {
 
-using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr auto kLanePatience = std::chrono::seconds(60);
@@ -69,7 +68,7 @@ class LaneTest : public testing::Test {
     RpcChannel::Options options;
     options.deadline = RealClock().Now() + kLanePatience;
     channel.Call(path, pb::GetStatusRequest(), options,
-                 [&](absl::Status status, grpc::ByteBuffer bytes) {
+                 [&](const absl::Status& status, grpc::ByteBuffer bytes) {
                    pb::GetStatusResponse response;
                    if (!status.ok()) {
                      result = status;
@@ -117,7 +116,7 @@ TEST_F(LaneTest, AServerWithoutALaneIsAskedOnce) {
   int asked = 0;
   GenericServer::Options options;
   options.address = "localhost:0";
-  options.handler = [&](std::shared_ptr<ServerCall> call) {
+  options.handler = [&](const std::shared_ptr<ServerCall>& call) {
     if (call->path() == paths::kGetStatus) ++asked;
     pb::GetStatusResponse response;
     response.add_device_attributes()->set_name(call->peer());
@@ -154,7 +153,7 @@ TEST_F(LaneTest, ABrokenLaneEndsItsCallsAndIsTakenAnew) {
   absl::Status ended;
   Notification done;
   channel->Call("/wait", pb::GetStatusRequest(), {},
-                [&](absl::Status status, grpc::ByteBuffer) {
+                [&](absl::Status status, const grpc::ByteBuffer&) {
                   ended = std::move(status);
                   done.Notify();
                 });
@@ -188,7 +187,7 @@ TEST_F(LaneTest, CallsOutliveTheirChannel) {
     auto channel = Channel();
     ASSERT_TRUE(ComesByLane(*channel));
     channel->Call("/wait", pb::GetStatusRequest(), {},
-                  [&](absl::Status status, grpc::ByteBuffer) {
+                  [&](absl::Status status, const grpc::ByteBuffer&) {
                     ended = std::move(status);
                     done.Notify();
                   });
@@ -280,7 +279,7 @@ TEST_F(LaneTest, ALargeRequestArrivesWhole) {
   GenericServer::Options options;
   options.address = "localhost:0";
   options.lane = NewLaneName();
-  options.handler = [](std::shared_ptr<ServerCall> call) {
+  options.handler = [](const std::shared_ptr<ServerCall>& call) {
     call->Reply(call->request());
   };
   const std::string lane = options.lane;
@@ -314,7 +313,7 @@ class LendingTest : public testing::Test {
     GenericServer::Options options;
     options.address = "localhost:0";
     options.lane = NewLaneName();
-    options.handler = [this](std::shared_ptr<ServerCall> call) {
+    options.handler = [this](const std::shared_ptr<ServerCall>& call) {
       call->Reply(*EncodeRecvTensor(tensor_, false, 0));
     };
     const std::string lane = options.lane;

@@ -96,46 +96,36 @@ class LargeBlocks {
  public:
   void Add(void* data, size_t size) {
     MutexLock lock(mu_);
-    blocks_[Key(data)] = {size, std::nullopt};
+    blocks_[static_cast<char*>(data)] = {size, std::nullopt};
   }
 
   void Remove(void* data) {
-    std::optional<size_t> shared;
-    size_t size;
-    {
-      MutexLock lock(mu_);
-      const auto it = blocks_.find(Key(data));
-      shared = it->second.shared;
-      size = it->second.size;
-      blocks_.erase(it);
-    }
-    if (shared) SharedArena::Get()->Give(*shared, size);
-  }
-
-  std::optional<size_t> Share(const void* data, size_t size) {
-    // One at a time; the lock of the blocks is not held for that long.
-    MutexLock sharing(sharing_mu_);
-    uintptr_t begin;
     Block block;
     {
       MutexLock lock(mu_);
-      auto it = blocks_.upper_bound(Key(data));
-      if (it == blocks_.begin()) return std::nullopt;
-      --it;
-      begin = it->first;
+      const auto it = blocks_.find(static_cast<char*>(data));
       block = it->second;
+      blocks_.erase(it);
     }
-    const size_t offset = Key(data) - begin;
-    if (offset >= block.size || size > block.size - offset) {
-      return std::nullopt;
+    if (block.shared) SharedArena::Get()->Give(*block.shared, block.size);
+  }
+
+  std::optional<size_t> Share(const void* data, size_t size) {
+    // Only compared with where blocks begin.
+    char* const at = static_cast<char*>(const_cast<void*>(data));
+    std::optional<Found> found = Find(at, size);
+    if (found && !found->block.shared) {
+      // One at a time; the lock of the blocks is not held for that long.
+      MutexLock sharing(sharing_mu_);
+      found = Find(at, size);
+      if (!found->block.shared) {
+        found->block.shared = Move(found->begin, found->block.size);
+        MutexLock lock(mu_);
+        blocks_[found->begin].shared = found->block.shared;
+      }
     }
-    if (!block.shared) {
-      block.shared = Move(reinterpret_cast<char*>(begin), block.size);
-      if (!block.shared) return std::nullopt;
-      MutexLock lock(mu_);
-      blocks_[begin].shared = block.shared;
-    }
-    return *block.shared + offset;
+    if (!found || !found->block.shared) return std::nullopt;
+    return *found->block.shared + static_cast<size_t>(at - found->begin);
   }
 
  private:
@@ -143,8 +133,21 @@ class LargeBlocks {
     size_t size = 0;
     std::optional<size_t> shared;  // Where in the arena.
   };
-  static uintptr_t Key(const void* data) {
-    return reinterpret_cast<uintptr_t>(data);
+  struct Found {
+    char* begin;
+    Block block;
+  };
+
+  // The block that these bytes are part of.
+  std::optional<Found> Find(char* data, size_t size) {
+    MutexLock lock(mu_);
+    auto it = blocks_.upper_bound(data);
+    if (it == blocks_.begin()) return std::nullopt;
+    --it;
+    const auto offset = static_cast<size_t>(data - it->first);
+    const Block& block = it->second;
+    if (offset >= block.size || size > block.size - offset) return std::nullopt;
+    return Found{it->first, block};
   }
 
   // Copies the bytes into the arena and puts its pages in the place of theirs.
@@ -172,7 +175,7 @@ class LargeBlocks {
 
   Mutex sharing_mu_;
   Mutex mu_;
-  std::map<uintptr_t, Block> blocks_ SLUICE_GUARDED_BY(mu_);
+  std::map<char*, Block> blocks_ SLUICE_GUARDED_BY(mu_);
 };
 
 LargeBlocks& TheLargeBlocks() {
