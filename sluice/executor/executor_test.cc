@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "sluice/graph/scope.h"
@@ -205,6 +207,82 @@ TEST_F(LoopTest, AnEndlessLoopCanBeCancelled) {
   // 2^24 + 1 is 2^24 as a float, so the loop never gets there.
   auto run = Start({Tensor::Scalar(1e30f)}, &cancellation_);
   EXPECT_TRUE(absl::IsCancelled(run->Wait())) << run->status;
+  canceller.join();
+}
+
+TEST_F(LoopTest, ALongLoopLeavesANetworkThread) {
+  BuildLoop();
+  // It is not the first time that takes long.
+  SLUICE_ASSERT_OK(Start({Tensor::Scalar(1.0f)})->Wait());
+  std::unique_ptr<Running> run;
+  Notification returned;
+  std::thread network([&] {
+    MarkNetworkThread();
+    run = Start({Tensor::Scalar(1e30f)}, &cancellation_);
+    returned.Notify();
+  });
+  EXPECT_TRUE(returned.WaitFor(std::chrono::seconds(20)));
+  cancellation_.Cancel(Cancelled("enough"));
+  network.join();
+  EXPECT_TRUE(absl::IsCancelled(run->Wait())) << run->status;
+}
+
+// Also when its last segment is the one after which others have their say: with
+// more segments beside the loop it comes to that at another length.
+class LoopOfAnyLength : public LoopTest,
+                        public testing::WithParamInterface<int> {};
+
+TEST_P(LoopOfAnyLength, EndsOnTheComputePool) {
+  for (int i = 0; i < GetParam(); ++i) {
+    scope_.AddNode("Switch", {scope_.Scalar(1.0f), scope_.Scalar(true)});
+  }
+  BuildLoop();
+  SLUICE_ASSERT_OK(Start({Tensor::Scalar(1.0f)})->Wait());
+  std::thread network([&] {
+    MarkNetworkThread();
+    for (int limit = 1; limit < 700; ++limit) {
+      auto run = Start({Tensor::Scalar(static_cast<float>(limit))});
+      SLUICE_ASSERT_OK(run->Wait());
+      EXPECT_EQ(run->scalar(), static_cast<float>(limit));
+    }
+  });
+  network.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Beside, LoopOfAnyLength, testing::Range(0, 7));
+
+// Some of it is ready at each moment.
+TEST_F(ExecutorTest, ALoopTakesNoMemoryWhileItGoesOn) {
+  const AttrMap frame = {{"frame_name", std::string("loop")}};
+  AttrMap constant = frame;
+  constant.Set("is_constant", true);
+  const Output enter = scope_.Add("Enter", {scope_.Scalar(0.0f)}, frame);
+  const Output yes = scope_.Add("Enter", {scope_.Scalar(true)}, constant);
+  Node* merge = scope_.AddNode("Merge", {enter, enter});
+  const Output next = scope_.Add("NextIteration", {merge->output(0)});
+  SLUICE_ASSERT_OK(graph_.SetInput(merge, 1, next));
+  Output value = merge->output(0);
+  for (int i = 0; i < 3; ++i) {
+    value = scope_.AddNode("Switch", {value, yes})->output(1);
+  }
+  Compile();
+  const auto pages = [] {
+    int64_t all, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident;
+  };
+  const int64_t kernels = KernelsRun();
+  std::thread canceller([&] {
+    const auto await = [&](int64_t count) {
+      while (KernelsRun() < kernels + count) std::this_thread::yield();
+    };
+    await(100'000);
+    const int64_t before = pages();
+    await(5'000'000);
+    EXPECT_LT((pages() - before) * getpagesize(), 30 << 20);
+    cancellation_.Cancel(Cancelled("enough"));
+  });
+  EXPECT_TRUE(absl::IsCancelled(Start({}, &cancellation_)->Wait()));
   canceller.join();
 }
 

@@ -96,10 +96,20 @@ void ExecutorRun::MakeReady(Iteration& it, int segment, ReadyQueue* ready) {
 }
 
 void ExecutorRun::Process(ReadyQueue* ready) {
-  while (!ready->empty()) {
+  // A loop may be endless, so now and then others have their say.
+  constexpr int kRound = 512;
+  for (int left = kRound; !ready->empty(); --left) {
     RunOne(ready->Pop(), ready);
-    // A loop may be endless.
     Patience::Check();
+    // Without anything ready the run may be over, and no longer ours.
+    if (left > 0 || ready->empty()) continue;
+    left = kRound;
+    if (!stopped()) Cancelled();
+    if (is_network_thread) {
+      ComputePool().Schedule(
+          [this, rest = std::move(*ready)]() mutable { Process(&rest); });
+      return;
+    }
   }
 }
 

@@ -110,14 +110,18 @@ class ExecutorRun {
         return item;
       }
       const Ready item = others_[next_++];
-      if (next_ == others_.size()) {
-        others_.clear();
+      // A loop may go on for ever without a moment when nothing is ready.
+      if (next_ == others_.size() ||
+          (next_ >= kKept && next_ > others_.size() / 2)) {
+        others_.erase(others_.begin(),
+                      others_.begin() + static_cast<ptrdiff_t>(next_));
         next_ = 0;
       }
       return item;
     }
 
    private:
+    static constexpr size_t kKept = 1024;
     std::vector<Ready> waiting_;
     std::vector<Ready> others_;
     size_t next_ = 0;
@@ -156,7 +160,8 @@ class ExecutorRun {
   static bool StartsWaiting(NodeKind kind) {
     return kind == NodeKind::kAsync || kind == NodeKind::kRecv;
   }
-  // Runs everything in `ready` and what that makes ready.
+  // Runs everything in `ready` and what that makes ready, or has the compute
+  // pool go on with it when that takes a network thread too long.
   void Process(ReadyQueue* ready);
   void RunOne(const Ready& item, ReadyQueue* ready);
   // One ready thing of `it` is over.

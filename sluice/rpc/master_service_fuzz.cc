@@ -98,12 +98,16 @@ class FuzzedMaster {
   }
 
  private:
+  FuzzedAnswer Ask(const std::string& path, const std::string& bytes,
+                   google::protobuf::MessageLite* response = nullptr) {
+    FuzzedAnswer answer = FuzzCall(task_, path, bytes, response);
+    if (!answer.in_time) is_queue_full_ = false;
+    return answer;
+  }
   // Whether the request was accepted.
   bool Call(const std::string& path, const std::string& bytes,
             google::protobuf::MessageLite* response = nullptr) {
-    const FuzzedAnswer answer = FuzzCall(task_, path, bytes, response);
-    if (!answer.in_time) is_queue_full_ = false;
-    return answer.status.ok();
+    return Ask(path, bytes, response).status.ok();
   }
 
   void Open() {
@@ -131,14 +135,15 @@ class FuzzedMaster {
     }
   }
 
-  // Runs every node of a graph that was accepted, a few at most.
+  // Runs every node of a graph that was accepted, a few at most, until one
+  // waits or goes on for ever, as the others would, too.
   void RunNodes(const std::string& handle, const pb::GraphDef& graph) {
     constexpr int kMost = 6;
     for (int i = 0; i < std::min(graph.node_size(), kMost); ++i) {
       pb::RunStepRequest request;
       request.set_session_handle(handle);
       request.add_target(graph.node(i).name());
-      Call(paths::kRunStep, request.SerializeAsString());
+      if (!Ask(paths::kRunStep, request.SerializeAsString()).in_time) break;
     }
   }
 

@@ -117,3 +117,28 @@ def test_loops_and_conds_span_tasks(processes, cluster):
                  "not taken 2.0"):
         client.expect(line)
     assert client.wait() == 0
+
+
+def test_a_loop_without_end_keeps_no_server_from_others(processes, cluster):
+    """It was short the first time, so the ps takes it for cheap."""
+    client = processes.python("""
+        import sys
+        import tensorflow as tf
+
+        limit = tf.placeholder(tf.float32, [])
+        with tf.device("/job:ps/task:0"):
+            end = tf.while_loop(lambda i: i < limit, lambda i: i + 1., [0.])
+            other = tf.constant(2.) * limit
+        with tf.Session("grpc://" + sys.argv[1]) as session:
+            print("short", session.run(end, {limit: 3.}))
+            try:
+                session.run(end, {limit: 1e30},
+                            options=tf.RunOptions(timeout_in_ms=500))
+            except tf.errors.DeadlineExceededError:
+                print("ended")
+            print("other", session.run(other, {limit: 4.}))
+            print("again", session.run(end, {limit: 5.}))
+        """, cluster)
+    for line in ("short 3.0", "ended", "other 8.0", "again 5.0"):
+        client.expect(line)
+    assert client.wait() == 0, client.output

@@ -71,7 +71,7 @@ inline bool OthersRun() {
 inline FuzzedAnswer FuzzCall(
     TaskUnderTest& task, const std::string& path, const std::string& bytes,
     google::protobuf::MessageLite* response = nullptr) {
-  constexpr int kLooks = 100;
+  constexpr int kLooks = 10;
   constexpr auto kPause = std::chrono::microseconds(300);
   FuzzedAnswer answer;
   const auto call = task.Start(path, bytes);

@@ -29,6 +29,8 @@ class ServiceFuzzer {
  public:
   explicit ServiceFuzzer(std::span<const FuzzedMethod> methods)
       : methods_(methods), runs_(methods.size()) {
+    // As where requests come in; so a step that takes long goes on elsewhere.
+    Worker::MarkNetworkThread();
     // Only what is wrong should be printed, not what the inputs ask for.
     SetLogSinkForTest([](LogLevel, const std::string&) {});
     google::protobuf::SetLogHandler(nullptr);
