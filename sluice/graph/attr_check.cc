@@ -40,7 +40,11 @@ std::string_view Kind(const AttrValue& value) {
 }
 
 absl::Status CheckKind(const AttrDef& attr, const AttrValue& value) {
-  if (value.get<AttrPlaceholder>() != nullptr) return absl::OkStatus();
+  // In the body of a function it is bound before the node is made.
+  if (value.get<AttrPlaceholder>() != nullptr) {
+    return InvalidArgument(
+        "AttrValue had value with unexpected type 'placeholder'");
+  }
   if (value.empty()) {
     return InvalidArgument("AttrValue missing value with expected type '",
                            attr.type, "'");

@@ -133,14 +133,16 @@ TEST(AttrCodec, KeepsHowManyValuesTheWriterGave) {
 }
 
 TEST(AttrCodec, RefusesBadValues) {
+  constexpr char kTooFewValues[] =
+      "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1099511627776 } } "
+      "float_val: 1 }";
   for (const char* text :
        {"shape { dim { size: -2 } }",
         "shape { dim { size: 1 } unknown_rank: true }",
         "shape { dim { size: 4611686018427387904 } dim { size: 4 } }",
         "tensor { dtype: DT_FLOAT tensor_content: 'abc' }", "tensor { }",
-        "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1099511627776 } } "
-        "float_val: 1 }",
-        "list { i: 1 s: 'x' }", "list { shape { dim { size: -3 } } }"}) {
+        kTooFewValues, "list { i: 1 s: 'x' }",
+        "list { shape { dim { size: -3 } } }"}) {
     pb::AttrValue proto;
     ASSERT_TRUE(TextFormat::ParseFromString(text, &proto)) << text;
     EXPECT_FALSE(AttrFromProto(proto).ok()) << text;
@@ -156,6 +158,19 @@ TEST(AttrCodec, BoundsTheNestingOfFunctions) {
   }
   EXPECT_THAT(StatusText(AttrFromProto(proto).status()),
               HasSubstr("nested too deeply"));
+}
+
+// Only bodies of functions have them.
+TEST(Import, RefusesAnAttributeThatStandsForAnother) {
+  pb::GraphDef def;
+  ASSERT_TRUE(TextFormat::ParseFromString(
+      "node { name: 'c' op: 'Const' "
+      "attr { key: 'dtype' value { type: DT_FLOAT } } "
+      "attr { key: 'value' value { placeholder: 'x' } } }",
+      &def));
+  Graph graph;
+  const absl::Status status = ImportGraphDef(def, {}, &graph);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }
 
 TEST(Import, BuildsNodesEdgesAndShapes) {
