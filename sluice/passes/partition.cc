@@ -12,6 +12,12 @@
 namespace sluice {
 namespace {
 
+// Whether nothing happens when the node runs, and nobody waits for it but the
+// end of the step, which is the end of all parts.
+bool IsOnlyAwaited(const Node& node) {
+  return node.type() == "NoOp" && node.out_edges().empty();
+}
+
 class Partitioner {
  public:
   Partitioner(const Graph& graph, const PartitionOptions& options)
@@ -95,6 +101,7 @@ class Partitioner {
         part.AddControlEdge(copies_[control->id()], copy);
         continue;
       }
+      if (IsOnlyAwaited(node)) continue;
       SLUICE_ASSIGN_OR_RETURN(Node * signal, ControlTransfer(node, *control));
       part.AddControlEdge(signal, copy);
     }

@@ -36,7 +36,9 @@ struct Part {
 };
 
 // Parts in order of their first node. Nodes must have assigned devices; loops
-// that span several, their control loops.
+// that span several, their control loops. What a NoOp that nothing follows,
+// such as that of a group, waits for in other parts is left to the end of
+// those.
 absl::StatusOr<std::vector<Part>> Partition(const Graph& graph,
                                             const PartitionOptions& options);
 

@@ -93,13 +93,25 @@ TEST_F(PartitionTest, AValueTravelsOnceToEachPart) {
 
 TEST_F(PartitionTest, AControlEdgeTravelsAsAnEmptyTensor) {
   Node* first = On("a").AddNode("NoOp", {});
-  On("b").Control({first}).AddNode("NoOp", {});
+  On("b").Control({first}).Scalar(1.0f);
   const auto parts = Cut();
   ASSERT_TRUE(parts.ok()) << parts.status();
   const Node* recv = Find((*parts)[1], "_Recv");
   ASSERT_NE(recv, nullptr);
   EXPECT_EQ(recv->output_type(0), DType::kFloat);
   ASSERT_NE(Find((*parts)[0], "_Send"), nullptr);
+}
+
+TEST_F(PartitionTest, WhatOnlyTheEndOfTheStepWaitsForTravelsNowhere) {
+  Node* first = On("a").Scalar(1.0f).node;
+  Node* own = On("b").Scalar(2.0f).node;
+  On("b").Control(std::vector{first, own}).AddNode("NoOp", {});
+  const auto parts = Cut();
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  EXPECT_THAT(Types((*parts)[0]), ElementsAre("Const"));
+  EXPECT_THAT(Types((*parts)[1]), UnorderedElementsAre("Const", "NoOp"));
+  EXPECT_THAT(Find((*parts)[1], "NoOp")->control_inputs(),
+              ElementsAre(Find((*parts)[1], "Const")));
 }
 
 TEST_F(PartitionTest, WhatIsTogetherStaysUncut) {
