@@ -1,7 +1,7 @@
 // Steps over two tasks, a ps and a worker, that talk by a lane (with
-// SLUICE_LANE=grpc by gRPC over loopback). Both are in this process, so that the
-// counters see the whole cluster; the client's session finds its master without
-// the network. bench/rival has the same with processes of their own.
+// SLUICE_LANE=grpc by gRPC over loopback). Both are in this process, so that
+// the counters see the whole cluster; the client's session finds its master
+// without the network. bench/rival has the same with processes of their own.
 #include <benchmark/benchmark.h>
 
 #include "bench/counters.h"

@@ -1,4 +1,5 @@
-# sluice_library(DEPS <folder>... [LINK <target>...] [SOURCES <file>...] [UNITY])
+# sluice_library(DEPS <folder>... [LINK <target>...] [SOURCES <file>...]
+#                [UNITY | APART])
 #
 # Makes the object library of the folder it is called in, its unit tests (all
 # *_test.cc, one binary `<folder>_test`), its benchmarks (a binary for each
@@ -82,17 +83,19 @@ function(sluice_precompile target header)
   target_precompile_headers(${target} REUSE_FROM ${header}_pch)
 endfunction()
 
-# clang-tidy looks at the file it is given and at headers, so it must be given
-# every source by itself.
-set(SLUICE_BATCHES ON)
+# How many sources are compiled at once, in the folders that say UNITY and in
+# tests. clang-tidy takes longer for the headers of a source than for the source,
+# so it gets large batches of every folder but those that say APART, whose
+# sources have names in common.
+set(SLUICE_BATCH 6)
 if(CMAKE_CXX_CLANG_TIDY)
-  set(SLUICE_BATCHES OFF)
+  set(SLUICE_BATCH 16)
 endif()
 
 add_custom_target(sluice_fuzzers)
 
 function(sluice_library)
-  cmake_parse_arguments(ARG "UNITY" "" "DEPS;LINK;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "UNITY;APART" "" "DEPS;LINK;SOURCES" ${ARGN})
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   set(sources ${all})
@@ -120,9 +123,9 @@ function(sluice_library)
     if(ARG_SOURCES)  # generated, so nothing to lint
       set_target_properties(sluice_${folder} PROPERTIES CXX_CLANG_TIDY "")
     endif()
-    if(ARG_UNITY AND SLUICE_BATCHES)
+    if(ARG_UNITY OR (CMAKE_CXX_CLANG_TIDY AND NOT ARG_APART))
       set_target_properties(sluice_${folder} PROPERTIES
-        UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+        UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${SLUICE_BATCH})
       # gcc takes a source that another includes for a header, whose classes
       # must not use anonymous ones.
       target_compile_options(sluice_${folder} PRIVATE
@@ -136,7 +139,11 @@ function(sluice_library)
     target_link_libraries(${folder}_test PRIVATE sluice sluice_flags sluice_test_main)
     sluice_precompile(${folder}_test pch_test)
     set_target_properties(${folder}_test PROPERTIES
-      UNITY_BUILD ${SLUICE_BATCHES} UNITY_BUILD_BATCH_SIZE 6)
+      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${SLUICE_BATCH})
+    if(CMAKE_CXX_CLANG_TIDY)  # A test may copy what it likes.
+      set_target_properties(${folder}_test PROPERTIES CXX_CLANG_TIDY
+        "${CMAKE_CXX_CLANG_TIDY};--checks=-performance-*")
+    endif()
     add_test(NAME ${folder} COMMAND ${folder}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endif()
   foreach(bench ${benches})

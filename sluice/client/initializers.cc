@@ -48,7 +48,8 @@ Output ShapeConstant(const Scope& scope, const Shape& shape) {
   return scope.Ints(std::move(dims));
 }
 
-Initializer Repeated(const char* name, double value, Shape shape, DType dtype) {
+Initializer Repeated(const char* name, double value, const Shape& shape,
+                     DType dtype) {
   return [=](const Scope& outer) {
     const Scope scope = outer.NameScope(name);
     const Scope result = scope.Named(scope.context().name_scope);
@@ -66,8 +67,8 @@ AttrMap RandomAttrs(const RandomOptions& options) {
           {"seed2", options.seed.value_or(0) % kSeedRange}};
 }
 
-Initializer Normal(const char* name, const char* op, Shape shape, double mean,
-                   double stddev, const RandomOptions& options) {
+Initializer Normal(const char* name, const char* op, const Shape& shape,
+                   double mean, double stddev, const RandomOptions& options) {
   return [=](const Scope& outer) {
     const Scope scope = outer.NameScope(name);
     const Output dims = ShapeConstant(scope.Named("shape"), shape);
@@ -83,21 +84,22 @@ Initializer Normal(const char* name, const char* op, Shape shape, double mean,
 
 }  // namespace
 
-Initializer ZerosInitializer(Shape shape, DType dtype) {
-  return Repeated("zeros", 0, std::move(shape), dtype);
+Initializer ZerosInitializer(const Shape& shape, DType dtype) {
+  return Repeated("zeros", 0, shape, dtype);
 }
 
-Initializer OnesInitializer(Shape shape, DType dtype) {
-  return Repeated("ones", 1, std::move(shape), dtype);
+Initializer OnesInitializer(const Shape& shape, DType dtype) {
+  return Repeated("ones", 1, shape, dtype);
 }
 
-Initializer ConstantInitializer(double value, Shape shape, DType dtype) {
+Initializer ConstantInitializer(double value, const Shape& shape, DType dtype) {
   return [=](const Scope& scope) {
     return StoredConstant(scope, value, shape, dtype);
   };
 }
 
-Initializer RandomUniformInitializer(Shape shape, double low, double high,
+Initializer RandomUniformInitializer(const Shape& shape, double low,
+                                     double high,
                                      const RandomOptions& options) {
   return [=](const Scope& outer) {
     const Scope scope = outer.NameScope("random_uniform");
@@ -114,16 +116,18 @@ Initializer RandomUniformInitializer(Shape shape, double low, double high,
   };
 }
 
-Initializer RandomNormalInitializer(Shape shape, double mean, double stddev,
+Initializer RandomNormalInitializer(const Shape& shape, double mean,
+                                    double stddev,
                                     const RandomOptions& options) {
-  return Normal("random_normal", "RandomStandardNormal", std::move(shape), mean,
-                stddev, options);
+  return Normal("random_normal", "RandomStandardNormal", shape, mean, stddev,
+                options);
 }
 
-Initializer TruncatedNormalInitializer(Shape shape, double mean, double stddev,
+Initializer TruncatedNormalInitializer(const Shape& shape, double mean,
+                                       double stddev,
                                        const RandomOptions& options) {
-  return Normal("truncated_normal", "TruncatedNormal", std::move(shape), mean,
-                stddev, options);
+  return Normal("truncated_normal", "TruncatedNormal", shape, mean, stddev,
+                options);
 }
 
 double GlorotUniformLimit(const Shape& shape) {
@@ -137,10 +141,10 @@ double GlorotUniformLimit(const Shape& shape) {
   return std::sqrt(3.0 / std::max(1.0, (in + out) / 2));
 }
 
-Initializer GlorotUniformInitializer(Shape shape,
+Initializer GlorotUniformInitializer(const Shape& shape,
                                      const RandomOptions& options) {
   const double limit = GlorotUniformLimit(shape);
-  return RandomUniformInitializer(std::move(shape), -limit, limit, options);
+  return RandomUniformInitializer(shape, -limit, limit, options);
 }
 
 }  // namespace sluice

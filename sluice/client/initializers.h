@@ -12,10 +12,10 @@ namespace sluice {
 
 // All elements `value`. Shapes of 1000 elements and more are filled when the
 // variable is initialised instead of being stored in the graph.
-Initializer ZerosInitializer(Shape shape, DType dtype = DType::kFloat);
-Initializer OnesInitializer(Shape shape, DType dtype = DType::kFloat);
+Initializer ZerosInitializer(const Shape& shape, DType dtype = DType::kFloat);
+Initializer OnesInitializer(const Shape& shape, DType dtype = DType::kFloat);
 // Stored in the graph whatever its size.
-Initializer ConstantInitializer(double value, Shape shape,
+Initializer ConstantInitializer(double value, const Shape& shape,
                                 DType dtype = DType::kFloat);
 
 // Random values. Without a seed they differ from run to run.
@@ -24,16 +24,19 @@ struct RandomOptions {
   std::optional<int64_t> seed = std::nullopt;
 };
 // In [low, high).
-Initializer RandomUniformInitializer(Shape shape, double low, double high,
+Initializer RandomUniformInitializer(const Shape& shape, double low,
+                                     double high,
                                      const RandomOptions& options = {});
-Initializer RandomNormalInitializer(Shape shape, double mean, double stddev,
+Initializer RandomNormalInitializer(const Shape& shape, double mean,
+                                    double stddev,
                                     const RandomOptions& options = {});
 // Normal, but never more than two standard deviations from the mean.
-Initializer TruncatedNormalInitializer(Shape shape, double mean, double stddev,
+Initializer TruncatedNormalInitializer(const Shape& shape, double mean,
+                                       double stddev,
                                        const RandomOptions& options = {});
 // Uniform, scaled to the number of inputs and outputs of a layer: the last two
 // dimensions, the ones before being its field. What get_variable uses.
-Initializer GlorotUniformInitializer(Shape shape,
+Initializer GlorotUniformInitializer(const Shape& shape,
                                      const RandomOptions& options = {});
 // Its bound for that shape: values are in [-limit, limit).
 double GlorotUniformLimit(const Shape& shape);

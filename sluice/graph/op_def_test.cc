@@ -15,8 +15,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-OpDef MakeOp(std::vector<const char*> attrs, std::vector<const char*> inputs,
-             std::vector<const char*> outputs) {
+OpDef MakeOp(const std::vector<const char*>& attrs,
+             const std::vector<const char*>& inputs,
+             const std::vector<const char*>& outputs) {
   OpDef def;
   def.name = "TestMade";
   for (const char* text : attrs) {

@@ -28,7 +28,7 @@ namespace {
 // Parts that threads read and sum on their own; a thread is not worth waking
 // for less than a few of them. With what alignment adds, one is a transfer of
 // 2 MiB from the disk.
-constexpr int64_t kPart = (2 << 20) - (4 << 10);
+constexpr int64_t kReadPart = (2 << 20) - (4 << 10);
 
 // Swaps the bytes of numbers from a machine of the other kind.
 void SwapBytes(Tensor* tensor) {
@@ -139,14 +139,15 @@ absl::Status BundleReader::ReadBytes(const Entry& entry, char* out,
                                      uint32_t* crc) {
   SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const RandomAccessFile> file,
                           Shard(entry.shard));
-  const int64_t parts = std::max<int64_t>(1, (entry.size + kPart - 1) / kPart);
+  const int64_t parts =
+      std::max<int64_t>(1, (entry.size + kReadPart - 1) / kReadPart);
   std::vector<uint32_t> crcs(parts);
   std::vector<absl::Status> results(parts);
   const auto read = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      char* const part = out + i * kPart;
-      const size_t n = std::min(kPart, entry.size - i * kPart);
-      results[i] = ReadExactly(*file, entry.offset + i * kPart, n, part);
+      char* const part = out + i * kReadPart;
+      const size_t n = std::min(kReadPart, entry.size - i * kReadPart);
+      results[i] = ReadExactly(*file, entry.offset + i * kReadPart, n, part);
       if (results[i].ok()) crcs[i] = Crc32c(std::string_view(part, n));
     }
   };
@@ -159,8 +160,8 @@ absl::Status BundleReader::ReadBytes(const Entry& entry, char* out,
   *crc = crcs[0];
   for (int64_t i = 1; i < parts; ++i) {
     SLUICE_RETURN_IF_ERROR(results[i]);
-    *crc =
-        Crc32cCombine(*crc, crcs[i], std::min(kPart, entry.size - i * kPart));
+    *crc = Crc32cCombine(*crc, crcs[i],
+                         std::min(kReadPart, entry.size - i * kReadPart));
   }
   return absl::OkStatus();
 }

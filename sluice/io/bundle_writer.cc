@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 // Numbers are summed and written in parts that stay in the cache in between.
-constexpr size_t kPart = 256 << 10;
+constexpr size_t kWritePart = 256 << 10;
 
 absl::Status WriteNumbers(const Tensor& tensor, WritableFile* file,
                           pb::BundleEntryProto* entry) {
@@ -20,7 +20,7 @@ absl::Status WriteNumbers(const Tensor& tensor, WritableFile* file,
   entry->set_size(static_cast<int64_t>(rest.size()));
   uint32_t crc = 0;
   while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, kPart);
+    const std::string_view part = rest.substr(0, kWritePart);
     crc = Crc32cExtend(crc, part);
     SLUICE_RETURN_IF_ERROR(file->Append(part));
     rest.remove_prefix(part.size());

@@ -55,8 +55,8 @@ KernelRegistry::State& KernelRegistry::state() {
 
 void KernelRegistry::Add(KernelEntry entry) {
   MutexLock lock(state().mu);
-  state().by_op[entry.op].push_back(
-      std::make_unique<KernelEntry>(std::move(entry)));
+  auto& entries = state().by_op[entry.op];
+  entries.push_back(std::make_unique<KernelEntry>(std::move(entry)));
 }
 
 const KernelEntry* KernelRegistry::Find(const Node& node,

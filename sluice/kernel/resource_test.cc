@@ -28,7 +28,7 @@ TEST(RefPtr, TheLastReferenceDeletes) {
   {
     RefPtr<Counted> b = a;
     RefPtr<Counted> c = std::move(a);
-    EXPECT_FALSE(a);
+    EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move)
     EXPECT_EQ(live, 1);
     b = nullptr;
     EXPECT_EQ(live, 1);

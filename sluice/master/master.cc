@@ -236,7 +236,7 @@ struct Gather {
 
 }  // namespace
 
-void Master::Reset(std::vector<std::string> containers,
+void Master::Reset(const std::vector<std::string>& containers,
                    MasterSession::Done done) {
   absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions;
   {

@@ -33,7 +33,8 @@ class Master {
   // Closes every session, also those being opened; later ones are refused.
   void Shutdown();
   // Closes every session and clears containers on all workers.
-  void Reset(std::vector<std::string> containers, MasterSession::Done done);
+  void Reset(const std::vector<std::string>& containers,
+             MasterSession::Done done);
   // All devices of all tasks; waits for none longer than it takes to answer.
   void ListDevices(WorkerInterface::StatusDone done);
 

@@ -30,7 +30,7 @@ void PlanCache::FindOrBuild(const StepSignature& signature, Builder build,
     entry = FindOrAdd(signature);
     plan = entry->plan;
     if (plan == nullptr) {
-      entry->waiting.push_back(std::move(done));
+      entry->waiting.push_back(std::exchange(done, nullptr));
       if (std::exchange(entry->building, true)) return;
     }
   }

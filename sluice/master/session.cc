@@ -36,7 +36,7 @@ std::span<const DeviceInfo> MasterSession::devices() const {
   return state_->devices;
 }
 
-void MasterSession::Create(const MasterEnv& env, SessionOptions options,
+void MasterSession::Create(const MasterEnv& env, const SessionOptions& options,
                            std::shared_ptr<Cancellation> cancellation,
                            CreateDone done) {
   auto state = std::make_unique<State>();

@@ -60,7 +60,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Asks all tasks (that the filters leave) for their devices and opens worker
   // sessions. Waits for tasks that are not there yet and says so in the log;
   // `cancellation` (may be null) ends the wait.
-  static void Create(const MasterEnv& env, SessionOptions options,
+  static void Create(const MasterEnv& env, const SessionOptions& options,
                      std::shared_ptr<Cancellation> cancellation,
                      CreateDone done);
   ~MasterSession();
@@ -122,7 +122,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   absl::StatusOr<std::string> SetUpPartialRun(StepSignature signature);
   // One of these calls. The first starts the step; it is over with the call
   // that leaves nothing to feed or fetch, or with the first error.
-  void RunPartially(const std::string& name, PartialRunArgs args, Done done);
+  void RunPartially(const std::string& name, const PartialRunArgs& args,
+                    Done done);
   void CancelPartialRun(const std::string& name, const absl::Status& why);
 
   // What people want to know of it.

@@ -18,8 +18,8 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   return name;
 }
 
-void MasterSession::RunPartially(const std::string& name, PartialRunArgs args,
-                                 Done done) {
+void MasterSession::RunPartially(const std::string& name,
+                                 const PartialRunArgs& args, Done done) {
   std::shared_ptr<OpenPartialRun> run;
   {
     MutexLock lock(state_->mu);

@@ -11,7 +11,7 @@ namespace {
 
 template <ReduceOp op, typename T>
 std::vector<T> Reduced(const std::vector<T>& in, std::vector<int64_t> dims,
-                       std::vector<int> axes) {
+                       const std::vector<int>& axes) {
   const auto reduced = std::make_unique<bool[]>(dims.size() + 1);
   for (int axis : axes) reduced[axis] = true;
   const ReducePlan plan(dims, {reduced.get(), dims.size()});

@@ -60,7 +60,7 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
   }
 
   void Reply(grpc::ByteBuffer response) override {
-    response_ = std::move(response);
+    response_.Swap(&response);
     if (counts_ != nullptr) {
       counts_->response_bytes.fetch_add(
           static_cast<int64_t>(response_.Length()), std::memory_order_relaxed);

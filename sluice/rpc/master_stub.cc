@@ -111,7 +111,7 @@ class GrpcMasterStub : public MasterStub {
     channel_->Call(method, request, call,
                    [&](absl::Status status, grpc::ByteBuffer response) {
                      result = std::move(status);
-                     *answer = std::move(response);
+                     answer->Swap(&response);
                      finished.Notify();
                    });
     while (!finished.WaitFor(kPollPeriod)) CheckInterrupted(options);

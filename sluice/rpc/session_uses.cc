@@ -75,7 +75,7 @@ std::vector<std::shared_ptr<ServerCall>> SessionUse::TakeHolders() {
   return taken;
 }
 
-std::shared_ptr<SessionUse> SessionUses::Add(std::string handle,
+std::shared_ptr<SessionUse> SessionUses::Add(const std::string& handle,
                                              std::string client,
                                              std::function<void()> end) {
   auto use =

@@ -84,7 +84,7 @@ class SessionUses {
   };
 
   // `client` is the peer as gRPC names it, "ipv4:10.0.0.1:4711".
-  std::shared_ptr<SessionUse> Add(std::string handle, std::string client,
+  std::shared_ptr<SessionUse> Add(const std::string& handle, std::string client,
                                   std::function<void()> end);
   std::shared_ptr<SessionUse> Find(std::string_view handle) const;
   // The session was closed; its holders hear that.

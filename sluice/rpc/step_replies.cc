@@ -33,7 +33,7 @@ void StepAudience::Join(std::shared_ptr<ServerCall> call) {
     call->OnCancel(
         [self = shared_from_this(), raw = call.get()] { self->Leave(raw); });
   } else if (error.ok()) {
-    call->Reply(std::move(reply));
+    call->Reply(reply);
   } else {
     call->Fail(error);
   }
@@ -88,7 +88,7 @@ void StepAudience::OnAbandoned(absl::AnyInvocable<void()> cancel) {
 void StepAudience::Reply(grpc::ByteBuffer reply) {
   {
     MutexLock lock(mu_);
-    reply_ = std::move(reply);
+    reply_.Swap(&reply);
   }
   Answer();
 }

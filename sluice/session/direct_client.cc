@@ -112,9 +112,8 @@ class DirectClient : public SessionClient {
       MutexLock lock(mu_);
       partial_.insert(name);
     }
-    session_->RunPartially(name, std::move(args), [&](absl::Status s) {
-      waiter.Finish(std::move(s));
-    });
+    session_->RunPartially(
+        name, args, [&](absl::Status s) { waiter.Finish(std::move(s)); });
     waiter.WaitUntil(std::nullopt);
     MutexLock lock(mu_);
     partial_.erase(name);

@@ -51,7 +51,7 @@ std::vector<Output> Cast(const Scope& scope, const Variable& var,
   return values;
 }
 
-Power PowerFor(const Scope& scope, const Variable& power, DType dtype) {
+BetaPower PowerFor(const Scope& scope, const Variable& power, DType dtype) {
   if (power.dtype() == dtype) return {power, {}};
   if (!power.resource()) return {{}, CastTo(scope, power.value(), dtype)};
   const Scope inner = scope.NameScope("Cast");
@@ -78,7 +78,7 @@ Node* ApplyDense(const Scope& scope, const char* op, const Variable& var,
                  const AdamSlots& slots, const AdamTerms& t, AttrMap attrs,
                  const Grad& grad, bool use_locking) {
   Update update = {op, {var, slots.m, slots.v}, {}, {}, {}, std::move(attrs)};
-  for (const Power& power : {t.power1, t.power2}) {
+  for (const BetaPower& power : {t.power1, t.power2}) {
     if (power.variable) update.read.push_back(power.variable);
     if (power.value) update.before.push_back(power.value);
   }

@@ -20,7 +20,7 @@ Node* Grouped(const Scope& scope, std::vector<Node*> nodes) {
 }
 
 // 1 - power
-Output Rest(const Scope& scope, const Power& power) {
+Output Rest(const Scope& scope, const BetaPower& power) {
   const Output now =
       power.value ? power.value : ReadValue(scope, power.variable);
   return Minus(scope, 1, now);

@@ -8,14 +8,14 @@ namespace sluice {
 
 // A power of a beta: a variable of the right type, which is read where it is
 // used, or its value cast.
-struct Power {
+struct BetaPower {
   Variable variable;
   Output value;
 };
 
 // AdamParameters in the variable's type.
 struct AdamTerms {
-  Power power1, power2;
+  BetaPower power1, power2;
   Output rate, beta1, beta2, epsilon;
 };
 

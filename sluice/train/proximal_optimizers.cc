@@ -71,7 +71,7 @@ AdagradDAOptimizer::AdagradDAOptimizer(Hyper learning_rate,
                                        ProximalOptions options)
     : Optimizer(NameOr(options, "AdagradDA"), options.use_locking),
       rate_(learning_rate),
-      global_step_(global_step),
+      global_step_(std::move(global_step)),
       options_(std::move(options)) {}
 
 void AdagradDAOptimizer::CreateSlots(const Scope& scope,

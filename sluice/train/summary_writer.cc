@@ -24,7 +24,8 @@ SharedWriters& Shared() {
 
 }  // namespace
 
-SummaryWriter::SummaryWriter(std::string logdir, SummaryWriterOptions options)
+SummaryWriter::SummaryWriter(std::string logdir,
+                             const SummaryWriterOptions& options)
     : logdir_(std::move(logdir)),
       events_(
           RealFileSystem(), RealClock(), logdir_,

@@ -34,7 +34,8 @@ struct SummaryWriterOptions {
 class SummaryWriter {
  public:
   // Makes `logdir` when there is something to write.
-  explicit SummaryWriter(std::string logdir, SummaryWriterOptions options = {});
+  explicit SummaryWriter(std::string logdir,
+                         const SummaryWriterOptions& options = {});
   SummaryWriter(std::string logdir, double flush_secs)
       : SummaryWriter(std::move(logdir),
                       SummaryWriterOptions{.flush_secs = flush_secs}) {}

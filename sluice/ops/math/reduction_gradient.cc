@@ -137,11 +137,9 @@ Grads MeanGradient(Scope& scope, const Node& op, std::span<const Output> dy) {
   const DType dtype = python::DTypeOfOutput(sum);
   Output factor;
   if (input.FullyDefined() && result.FullyDefined()) {
-    factor = python::Constant(
-        scope,
-        static_cast<double>(input.NumElements() /
-                            std::max<int64_t>(result.NumElements(), 1)),
-        dtype);
+    const int64_t repeats =
+        input.NumElements() / std::max<int64_t>(result.NumElements(), 1);
+    factor = python::Constant(scope, static_cast<double>(repeats), dtype);
   } else {
     const Output input_shape = ShapeTensor(scope, op.input(0));
     const Output result_shape = ShapeTensor(scope, op.output(0));

@@ -95,7 +95,7 @@ absl::Status DecodePadded(KernelContext& ctx) {
   std::memset(to, 0, out->bytes());
   for (const std::string& text : in.data<std::string>()) {
     const size_t n = std::min(text.size(), width);
-    if (n > 0) std::memcpy(to, text.data(), n);
+    std::copy_n(text.data(), n, to);
     to += width;
   }
   if (!ctx.attr<bool>("little_endian")) {

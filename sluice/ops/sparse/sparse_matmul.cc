@@ -138,8 +138,8 @@ absl::Status CheckIndices(const Index* indices, int64_t count, bool adjoint_a,
 // share the columns, so that none writes what another does.
 template <typename T, typename Index>
 void AddProducts(KernelContext& ctx, const Index* indices, const T* values,
-                 int64_t count, const T* b, Shape b_shape, bool adjoint_a,
-                 bool adjoint_b, Tensor& out) {
+                 int64_t count, const T* b, const Shape& b_shape,
+                 bool adjoint_a, bool adjoint_b, Tensor& out) {
   const int64_t columns = out.dim(1);
   const int64_t b_columns = b_shape.dim(1);
   const int row_at = adjoint_a ? 1 : 0;

@@ -30,7 +30,7 @@ class LocalCall : public ServerCall {
   grpc::ByteBuffer& request() override { return request_; }
 
   void Reply(grpc::ByteBuffer response) override {
-    Answer(absl::OkStatus(), std::move(response));
+    Answer(absl::OkStatus(), response);
   }
   void Fail(const absl::Status& status) override { Answer(status, {}); }
 
@@ -90,12 +90,12 @@ class LocalCall : public ServerCall {
   }
 
  private:
-  void Answer(const absl::Status& status, grpc::ByteBuffer response) {
+  void Answer(const absl::Status& status, const grpc::ByteBuffer& response) {
     absl::AnyInvocable<void()> unused;
     MutexLock lock(mu_);
     ++answers_;
     status_ = status;
-    response_ = std::move(response);
+    response_ = response;
     // It may hold the call.
     unused = std::exchange(on_cancel_, nullptr);
     answered_.NotifyAll();
