@@ -2,6 +2,7 @@
 by their id when the test is over."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -186,13 +187,21 @@ def way(request, monkeypatch):
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("localhost", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
+    """None of them can be taken by an outgoing connection before a task that
+    is being started listens there: those have ports of another range."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
+        end = max(int(f.read().split()[0]), 20000)
+    sockets = {}
+    while len(sockets) < count:
+        port, s = random.randrange(10000, end), socket.socket()
+        try:
+            s.bind(("localhost", port))
+            sockets[port] = s
+        except OSError:
+            s.close()
+    for s in sockets.values():
         s.close()
-    return ports
+    return list(sockets)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """`sluice run` ends every process it started, however it ends itself."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -39,6 +40,19 @@ def running(processes):
     for pid in pids:
         if not gone(pid):
             os.kill(pid, signal.SIGKILL)
+
+
+def test_no_outgoing_connection_can_take_the_port_of_a_task(processes):
+    launcher = processes.sluice("run", "--ps", 3, processes.program("""
+        import os
+        print(os.environ["TF_CONFIG"])
+        """))
+    line = launcher.expect("cluster")
+    ports = [int(p) for p in re.findall(r"localhost:(\d+)", line)]
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
+        first, last = map(int, f.read().split())
+    assert len(set(ports)) == 3
+    assert not any(first <= port <= last for port in ports), line
 
 
 def all_gone(pids):

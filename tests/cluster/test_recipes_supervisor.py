@@ -51,7 +51,7 @@ TRAINER = """
             summary_op=summaries, saver=saver, global_step=step,
             save_model_secs=1)
         with sv.managed_session(server.target) as sess:
-            print("begins at", sess.run(step))
+            print("begins at %d" % sess.run(step))
             while not sv.should_stop():
                 xs, ys = shuffle(xs, ys, random_state=0)
                 for x, y in zip(xs, ys):
@@ -83,9 +83,14 @@ def start(processes, addresses):
             for job, task in (("ps", 0), ("worker", 0), ("worker", 1))]
 
 
+# What follows a text in its line may be another thread's.
 def results(worker):
-    return [[float(x) for x in re.findall(r": (-?[\d.]+)", line)[1:]]
-            for line in worker.lines("Partial result")]
+    return [[float(x) for x in found] for found in re.findall(
+        r"Partial result.*, w: (-?[\d.]+), b0: (-?[\d.]+)", worker.output)]
+
+
+def beginning(worker):
+    return int(re.search(r"begins at (\d+)", worker.output).group(1))
 
 
 def test_a_trainer_of_2016_finds_the_line_and_goes_on(processes, addresses,
@@ -125,7 +130,7 @@ def test_a_trainer_of_2016_finds_the_line_and_goes_on(processes, addresses,
     ps, chief, worker = start(processes, addresses)
     for task in (chief, worker):
         task.expect("Partial result", after=1)
-        assert int(task.lines("begins at")[0].split()[-1]) >= saved
+        assert beginning(task) >= saved, task.output
         np.testing.assert_allclose(results(task)[0], expected, atol=0.3)
     assert chief.lines("Restoring parameters from logs/model.ckpt-"), \
         chief.output

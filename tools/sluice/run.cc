@@ -5,11 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "sluice/base/errno_status.h"
@@ -49,21 +51,45 @@ std::string Text(const std::string& path) {
   return text.str();
 }
 
+// A socket bound to that port of this host, or -1.
+int Bind(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  if (fd >= 0 &&
+      bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+// The lowest port that the system gives to outgoing connections.
+int FirstOutgoingPort() {
+  std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
+  int first = 32768;
+  file >> first;
+  return first;
+}
+
 // `count` free ports. All are held until all are found, so that they differ.
+// None of them can become the near end of a connection before its task listens
+// there: those, of this cluster's own tasks too, have ports of another range.
 std::vector<int> FreePorts(int count) {
+  constexpr int kFirst = 10000;
+  const int end = std::max(FirstOutgoingPort(), kFirst + 10000);
+  std::uniform_int_distribution<int> any(kFirst, end - 1);
+  std::random_device random;
   std::vector<int> ports, sockets;
-  for (int i = 0; i < count; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-        getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-      break;
-    }
+  for (int tries = 0; tries < 100 * count && std::ssize(ports) < count;
+       ++tries) {
+    const int port = any(random);
+    const int fd = Bind(port);
+    if (fd < 0) continue;
     sockets.push_back(fd);
-    ports.push_back(ntohs(address.sin_port));
+    ports.push_back(port);
   }
   for (int fd : sockets) close(fd);
   return ports;
