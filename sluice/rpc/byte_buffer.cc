@@ -4,6 +4,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/proto_buffer_writer.h>
 
+#include "sluice/base/copy_past_caches.h"
 #include "sluice/base/status.h"
 #include "sluice/proto/worker.pb.h"
 #include "sluice/tensor/codec.h"
@@ -182,6 +183,23 @@ grpc::ByteBuffer EncodeTensorChunk(const Tensor& tensor, size_t offset,
 
 namespace {
 
+// The next `size` bytes, of a tensor that has `total`.
+bool ReadBytes(CodedInputStream* in, size_t total, int size, void* to) {
+  if (total < kPastCaches) return in->ReadRaw(to, size);
+  auto* next = static_cast<char*>(to);
+  while (size > 0) {
+    const void* piece;
+    int length;
+    if (!in->GetDirectBufferPointer(&piece, &length)) return false;
+    length = std::min(length, size);
+    CopyPastCaches(next, piece, static_cast<size_t>(length));
+    if (!in->Skip(length)) return false;
+    next += length;
+    size -= length;
+  }
+  return true;
+}
+
 // The usual layout, read without an intermediate message.
 class FastDecoder {
  public:
@@ -274,8 +292,8 @@ class FastDecoder {
     }
     absl::StatusOr<Tensor> tensor = Tensor::Create(type, *shape);
     if (!tensor.ok() || tensor->bytes() != total || size > INT_MAX ||
-        (outside_ == nullptr &&
-         !in_->ReadRaw(tensor->mutable_raw(), static_cast<int>(size)))) {
+        (outside_ == nullptr && !ReadBytes(in_, total, static_cast<int>(size),
+                                           tensor->mutable_raw()))) {
       return false;
     }
     out_->tensor = *std::move(tensor);
@@ -326,15 +344,16 @@ absl::StatusOr<ReceivedTensor> DecodeRecvTensor(grpc::ByteBuffer* buffer) {
   return received;
 }
 
-absl::Status DecodeTensorChunk(grpc::ByteBuffer* buffer, size_t size,
-                               void* to) {
+absl::Status DecodeTensorChunk(grpc::ByteBuffer* buffer, size_t total,
+                               size_t size, void* to) {
   grpc::ProtoBufferReader reader(buffer);
   CodedInputStream input(&reader);
   input.SetTotalBytesLimit(INT_MAX);
   uint32_t length;
   if (!reader.status().ok() || input.ReadTag() != kChunkTag ||
       !input.ReadVarint32(&length) || length != size ||
-      !input.ReadRaw(to, static_cast<int>(size)) || input.ReadTag() != 0) {
+      !ReadBytes(&input, total, static_cast<int>(size), to) ||
+      input.ReadTag() != 0) {
     return Internal("The chunk of a tensor could not be read");
   }
   return absl::OkStatus();
@@ -386,7 +405,7 @@ void* ChunkLanding::Place(std::string_view lead, size_t size) {
 
 absl::Status ChunkLanding::Take(grpc::ByteBuffer* answer) {
   if (placed_) return absl::OkStatus();
-  return DecodeTensorChunk(answer, size_, to_);
+  return DecodeTensorChunk(answer, total_, size_, to_);
 }
 
 }  // namespace sluice

@@ -48,8 +48,10 @@ struct ReceivedTensor {
 };
 // Copies the bytes once, into pooled memory.
 absl::StatusOr<ReceivedTensor> DecodeRecvTensor(grpc::ByteBuffer* buffer);
-// Copies a further chunk, which must be `size` bytes, to `to`.
-absl::Status DecodeTensorChunk(grpc::ByteBuffer* buffer, size_t size, void* to);
+// Copies a further chunk of a tensor of `total` bytes, which must be `size`
+// bytes, to `to`.
+absl::Status DecodeTensorChunk(grpc::ByteBuffer* buffer, size_t total,
+                               size_t size, void* to);
 
 // Makes the tensor when its first bytes come, so that the others are put into
 // it while they arrive.
@@ -64,15 +66,17 @@ class TensorLanding : public Landing {
   std::optional<ReceivedTensor> received_;
 };
 
-// The same for a further chunk of `size` bytes, which goes to `to`.
+// The same for a further chunk of `size` of `total` bytes, which goes to `to`.
 class ChunkLanding : public Landing {
  public:
-  ChunkLanding(size_t size, void* to) : size_(size), to_(to) {}
+  ChunkLanding(size_t total, size_t size, void* to)
+      : total_(total), size_(size), to_(to) {}
   void* Place(std::string_view lead, size_t size) override;
   // As DecodeTensorChunk.
   absl::Status Take(grpc::ByteBuffer* answer);
 
  private:
+  const size_t total_;
   const size_t size_;
   void* const to_;
   bool placed_ = false;

@@ -60,6 +60,55 @@ TEST(RecvTensorBytes, AreTheMessageThatProtobufReads) {
   }
 }
 
+// As a connection brings it: in pieces of its own choice.
+grpc::ByteBuffer InPieces(const std::string& bytes) {
+  std::vector<grpc::Slice> pieces;
+  for (size_t at = 0, size = 1; at < bytes.size(); at += size) {
+    size = std::min(bytes.size() - at, size * 3 % 100'003);
+    pieces.emplace_back(bytes.data() + at, size);
+  }
+  return grpc::ByteBuffer(pieces.data(), pieces.size());
+}
+
+TEST(RecvTensorBytes, OfALargeTensorComeInPieces) {
+  Tensor tensor(DType::kFloat, {1300, 1001});
+  float next = 0;
+  for (float& x : tensor.mutable_data<float>()) x = next++;
+  const std::string bytes = Flat(*EncodeRecvTensor(tensor, false, 77));
+  grpc::ByteBuffer buffer = InPieces(bytes);
+  absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
+  ASSERT_TRUE(got.ok()) << got.status();
+  ExpectClose(got->tensor, tensor);
+  for (const size_t missing : {1, 1000, 5'000'000}) {
+    buffer = InPieces(bytes.substr(0, bytes.size() - missing));
+    EXPECT_FALSE(DecodeRecvTensor(&buffer).ok());
+  }
+}
+
+TEST(RecvTensorBytes, ALargeTensorIsPutTogetherFromItsChunks) {
+  Tensor tensor(DType::kInt32, {1'200'001});
+  int next = 0;
+  for (int& x : tensor.mutable_data<int>()) x = next++;
+  constexpr size_t kSize = 1'600'003;
+  grpc::ByteBuffer buffer =
+      InPieces(Flat(EncodeTensorChunk(tensor, 0, kSize, 7)));
+  absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->chunk, kSize);
+  auto* bytes = static_cast<char*>(got->tensor.mutable_raw());
+  for (size_t at = kSize; at < tensor.bytes(); at += kSize) {
+    const size_t size = std::min(kSize, tensor.bytes() - at);
+    const std::string chunk = Flat(EncodeTensorChunk(tensor, at, size, 0));
+    buffer = InPieces(chunk.substr(0, chunk.size() - 1));
+    EXPECT_FALSE(
+        DecodeTensorChunk(&buffer, tensor.bytes(), size, bytes + at).ok());
+    buffer = InPieces(chunk);
+    SLUICE_ASSERT_OK(
+        DecodeTensorChunk(&buffer, tensor.bytes(), size, bytes + at));
+  }
+  ExpectClose(got->tensor, tensor);
+}
+
 TEST(RecvTensorBytes, ADeadValueHasNoTensor) {
   grpc::ByteBuffer buffer = *EncodeRecvTensor(Tensor(), true, 1);
   absl::StatusOr<ReceivedTensor> got = DecodeRecvTensor(&buffer);

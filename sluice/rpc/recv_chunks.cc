@@ -11,10 +11,12 @@
 namespace sluice {
 namespace {
 
-std::atomic<size_t> chunk_bytes{64 << 20};
+// So that a chunk is in the caches while it is copied into place.
+std::atomic<size_t> chunk_bytes{4 << 20};
 
-// Calls open at a time: one is copied into place while the other travels.
-constexpr int kCallsOpen = 2;
+// Calls open at a time: one is copied into place while another travels and the
+// sender has the next.
+constexpr int kCallsOpen = 3;
 
 class ChunkedRecv : public std::enable_shared_from_this<ChunkedRecv> {
  public:
@@ -52,7 +54,8 @@ class ChunkedRecv : public std::enable_shared_from_this<ChunkedRecv> {
     }
     request.set_sluice_offset(static_cast<int64_t>(offset));
     request.set_sluice_chunk_bytes(static_cast<int64_t>(size));
-    auto landing = std::make_unique<ChunkLanding>(size, bytes_ + offset);
+    auto landing =
+        std::make_unique<ChunkLanding>(total_, size, bytes_ + offset);
     RpcChannel::Options options;
     options.cancellation = cancellation_;
     options.landing = landing.get();
