@@ -2,10 +2,9 @@
 by their id when the test is over."""
 
 import os
-import random
 import signal
-import socket
 import subprocess
+import sys
 import textwrap
 import threading
 import time
@@ -15,6 +14,9 @@ import pytest
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.environ.get("SLUICE_BUILD", os.path.join(ROOT, "build"))
 SLUICE = os.path.join(BUILD, "bin", "sluice")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+from free_ports import free_ports  # noqa: E402
 
 # For what should take a moment on an idle machine: generous, as tests share it.
 PATIENCE = 90
@@ -184,24 +186,6 @@ def way(request, monkeypatch):
     if request.param == "grpc":
         monkeypatch.setenv("SLUICE_LANE", "grpc")
     return request.param
-
-
-def free_ports(count):
-    """None of them can be taken by an outgoing connection before a task that
-    is being started listens there: those have ports of another range."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
-        end = max(int(f.read().split()[0]), 20000)
-    sockets = {}
-    while len(sockets) < count:
-        port, s = random.randrange(10000, end), socket.socket()
-        try:
-            s.bind(("localhost", port))
-            sockets[port] = s
-        except OSError:
-            s.close()
-    for s in sockets.values():
-        s.close()
-    return list(sockets)
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import os
 import re
-import socket
 import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -11,6 +11,9 @@ import pytest
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.environ.get("SLUICE_BUILD", os.path.join(ROOT, "build"))
 SLUICE = os.path.join(BUILD, "bin", "sluice")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+from free_ports import free_ports  # noqa: E402
 
 
 def run(args, cwd, timeout=120):
@@ -24,16 +27,6 @@ def program(tmp_path, text, name="program.py"):
     path = tmp_path / name
     path.write_text(textwrap.dedent(text))
     return str(path)
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("localhost", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 def test_a_local_server_runs_a_session(tmp_path):
