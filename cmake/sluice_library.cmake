@@ -54,7 +54,7 @@ find_program(CCACHE ccache)
 if(CCACHE)
   # A precompiled header is part of each compile, which ccache must be told.
   set(launch ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_SLOPPINESS=pch_defines,time_macros
     ${CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launch})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launch})

@@ -60,6 +60,16 @@ def test_an_include_out_of_place_is_named(tree, name, header, reason):
     assert reason in output
 
 
+def test_ops_ask_their_device_for_files(tree):
+    use = "\nRealFileSystem().ReadFile(name);\n"
+    write(tree, {"sluice/ops/CMakeLists.txt": "sluice_library(DEPS base)\n",
+                 "sluice/ops/io/a.cc": use, "sluice/ops/io/a_test.cc": use})
+    code, output = check(tree)
+    assert code == 1
+    assert "sluice/ops/io/a.cc:2: RealFileSystem: " in output
+    assert "a_test.cc" not in output
+
+
 def test_tests_may_include_any_folder(tree):
     include = '#include "sluice/graph/a.h"\n#include <grpcpp/grpcpp.h>\n'
     write(tree, {"sluice/base/b_test.cc": include,
