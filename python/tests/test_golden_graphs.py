@@ -130,3 +130,18 @@ def test_the_graph_of(program, fresh_graph):
     assert shapes == {name: shape
                       for name, (_, shape) in golden["tensors"].items()
                       if name in shapes}
+
+
+def test_divisions_have_the_names_of_tensorflow():
+    with tf.Graph().as_default() as graph:
+        tf.floordiv(3, 2)
+        x = tf.constant(1.)
+        x // 2
+        tf.floordiv(x, 2., name="n/")
+        tf.div(3, 2)
+        3 // tf.constant(2)
+        tf.floor_div(x, x)
+    assert [op.name for op in graph.get_operations()] == [
+        "floordiv/x", "floordiv/y", "floordiv", "Const", "floordiv_1/y",
+        "floordiv_1", "n/y", "n", "div/x", "div/y", "div", "Const_1",
+        "floordiv_2/x", "floordiv_2", "FloorDiv_3"]

@@ -54,6 +54,32 @@ def test_data_flows_between_lanes_have_both_ends():
                 if e.get("cat") == "DataFlow"]
 
 
+def test_memory_rises_and_comes_down_again():
+    assert not [e for e in events() if e.get("cat") == "Memory"]
+    levels = [e["args"]["cpu"] for e in events(show_memory=True)
+              if e.get("cat") == "Memory"]
+    assert max(levels) >= 8  # The product, at least.
+    assert min(levels) >= 0 and levels[-1] == 0
+
+
+def test_labels_name_outputs_and_what_a_node_waits_for():
+    parts = tf.split(tf.placeholder_with_default([1.0, 2.0], [2]), 2,
+                     name="parts")
+    with tf.control_dependencies([parts[0]]):
+        last = tf.negative(parts[1], name="last")
+        wait = tf.no_op(name="wait")
+    metadata = tf.RunMetadata()
+    with tf.Session() as sess:
+        sess.run([last, wait],
+                 options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+                 run_metadata=metadata)
+    labels = [node.timeline_label for device in metadata.step_stats.dev_stats
+              for node in device.node_stats]
+    # As TensorFlow 1.15.5 writes them.
+    assert "last = Neg(parts:1)" in labels
+    assert "wait = NoOp(^parts)" in labels
+
+
 def test_the_hook_writes_a_timeline(tmp_path):
     step = tf.train.get_or_create_global_step()
     train = tf.assign_add(step, 1)

@@ -67,7 +67,7 @@ class Timeline(object):
         if show_dataflow:
             events += _flows(nodes)
         if show_memory:
-            events += _memory(self._step_stats)
+            events += _memory(nodes)
         return json.dumps({"traceEvents": events}, indent=4, sort_keys=False)
 
 
@@ -117,17 +117,26 @@ def _flows(nodes):
     return events
 
 
-def _memory(step_stats):
-    """The bytes that outputs take up, allocator by allocator."""
+def _memory(nodes):
+    """The bytes that outputs take up, allocator by allocator: from the start of
+    the node that makes them to the end of the last one that uses them."""
+    ends = {}
+    for node in nodes:
+        for name in node.inputs:
+            ends[name] = max(ends.get(name, 0), node.end)
     steps = []
-    for device in step_stats.dev_stats:
-        for stats in device.node_stats:
-            for output in stats.output:
-                used = output.tensor_description.allocation_description
-                if used.allocated_bytes:
-                    steps.append((stats.all_start_micros,
-                                  used.allocator_name or "cpu",
-                                  used.allocated_bytes))
+    for node in nodes:
+        for output in node.outputs:
+            used = output.tensor_description.allocation_description
+            if not used.allocated_bytes:
+                continue
+            name = node.name
+            if output.slot:
+                name += ":%d" % output.slot
+            allocator = used.allocator_name or "cpu"
+            steps.append((node.start, allocator, used.allocated_bytes))
+            steps.append((max(ends.get(name, 0), node.end), allocator,
+                          -used.allocated_bytes))
     totals, events = {}, []
     for time, allocator, size in sorted(steps):
         totals[allocator] = totals.get(allocator, 0) + size

@@ -50,7 +50,7 @@ logical_not = _unary("LogicalNot")
 _add_v2 = _binary("AddV2")
 add = _binary("Add")
 multiply = mul = _binary("Mul")
-floordiv = floor_div = _binary("FloorDiv")
+floor_div = _binary("FloorDiv")
 floormod = mod = _binary("FloorMod")
 maximum = _binary("Maximum")
 minimum = _binary("Minimum")
@@ -128,10 +128,15 @@ def _div_python2(x, y, name=None):
         y = ops.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
         if x.dtype.is_floating or x.dtype.is_complex:
             return real_div(x, y, name=scope)
-        return floordiv(x, y, name=scope)
+        return floor_div(x, y, name=scope)
 
 
 div = _div_python2
+
+
+def floordiv(x, y, name=None):
+    with ops.name_scope(name, "floordiv", [x, y]) as scope:
+        return floor_div(x, y, name=scope)
 
 
 def _binary_operator(func, op_name):
