@@ -351,8 +351,16 @@ void ExecutorRun::Trace(Iteration& it, const ProgramNode& node, int64_t start) {
   const Node& op = *node.slots.node;
   stats.node = op.name();
   stats.label = StrCat(op.name(), " = ", op.type(), "(");
+  const char* comma = "";
   for (int i = 0; i < op.num_inputs(); ++i) {
-    StrAppend(&stats.label, i > 0 ? ", " : "", op.input(i).node->name());
+    const Output input = op.input(i);
+    StrAppend(&stats.label, comma, input.node->name());
+    if (input.index > 0) StrAppend(&stats.label, ":", input.index);
+    comma = ", ";
+  }
+  for (const Node* first : op.control_inputs()) {
+    StrAppend(&stats.label, comma, "^", first->name());
+    comma = ", ";
   }
   stats.label += ")";
   stats.scheduled_nanos = start;
