@@ -418,7 +418,7 @@ def test_functions_that_multiply_without_end_are_refused():
     tf.import_graph_def(graph_def, name="")
     with tf.Session() as session, \
             pytest.raises(tf.errors.ResourceExhaustedError,
-                          match="make more than 1048576 nodes"):
+                          match="make more than 262144 nodes"):
         session.run("y:0", {"x:0": 1.})
 
 

@@ -97,6 +97,7 @@ absl::Status ColocationGroups::Unite(const Node& a, const Node& b,
   groups_[x].resource = std::move(resource);
   groups_[x].requested = std::move(requested);
   groups_[x].types = std::move(types);
+  groups_[x].KeepSpecific();
   if (groups_[x].rank == groups_[y].rank) ++groups_[x].rank;
   groups_[y].parent = x;
   return absl::OkStatus();

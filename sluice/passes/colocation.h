@@ -15,12 +15,19 @@ namespace sluice {
 struct ColocationGroup {
   int parent;  // Itself for the root of a set.
   int rank = 0;
-  // Always consistent with each other; `requested` is the most specific.
+  // `requested` has every part that `assigned` or `resource` has, and the same
+  // in it, whatever soft placement dropped.
   DeviceName assigned;   // Of members that have a device already.
   DeviceName resource;   // What members that hold state ask for.
   DeviceName requested;  // What any member asks for.
   // Types every member has a kernel for, best first.
   std::vector<std::string> types;
+
+  // Gives `requested` back what `resource` and `assigned` say.
+  void KeepSpecific() {
+    requested.OverrideWith(resource);
+    requested.OverrideWith(assigned);
+  }
 };
 
 // Thread-compatible. Members are node ids.

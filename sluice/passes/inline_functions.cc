@@ -19,7 +19,8 @@ namespace sluice {
 namespace {
 
 // Functions that call each other twice make bodies twice as large each time.
-constexpr int kMostNodes = 1 << 20;
+// This many take a second and half a gigabyte.
+constexpr int64_t kMostNodes = 1 << 18;
 // Inlining is recursive, and the stack has an end.
 constexpr size_t kDeepestCalls = 200;
 
@@ -212,8 +213,10 @@ absl::StatusOr<std::vector<bool>> RunOnce(const Graph& graph) {
 
 class Inliner {
  public:
-  explicit Inliner(const Graph& graph)
-      : graph_(graph), out_(std::make_unique<Graph>()) {
+  Inliner(const Graph& graph, int64_t most_nodes)
+      : graph_(graph),
+        most_nodes_(most_nodes),
+        out_(std::make_unique<Graph>()) {
     out_->versions() = graph.versions();
   }
 
@@ -230,10 +233,7 @@ class Inliner {
     for (int id = 0; id < graph.num_nodes(); ++id) {
       const Node& node = *graph.node(id);
       if (!level.Needs(node)) continue;
-      if (out_->num_nodes() > kMostNodes) {
-        return ResourceExhausted("The functions of this graph make more than ",
-                                 kMostNodes, " nodes");
-      }
+      SLUICE_RETURN_IF_ERROR(CheckSize());
       if (level.body != nullptr && node.type() == "_Arg") {
         level.stands[id].node = level.args[node.attr<int64_t>("index")];
       } else if (CallsFunction(node)) {
@@ -248,6 +248,19 @@ class Inliner {
           (level.body == nullptr || node.type() != "_Arg")) {
         Connect(level, node);
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckSize() const {
+    if (out_->num_nodes() > most_nodes_) {
+      return OverLimit(StrCat("A graph whose functions make more than ",
+                              most_nodes_, " nodes"),
+                       "graph_nodes", most_nodes_);
+    }
+    if (out_->num_nodes() > kMostNodes) {
+      return ResourceExhausted("The functions of this graph make more than ",
+                               kMostNodes, " nodes");
     }
     return absl::OkStatus();
   }
@@ -442,6 +455,7 @@ class Inliner {
   }
 
   const Graph& graph_;
+  const int64_t most_nodes_;
   std::unique_ptr<Graph> out_;
   std::map<std::string, std::vector<std::unique_ptr<PreparedBody>>> prepared_;
   Graph patterns_;
@@ -458,8 +472,9 @@ bool HasFunctionCalls(const Graph& graph) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<Graph>> InlineFunctions(const Graph& graph) {
-  return Inliner(graph).Run();
+absl::StatusOr<std::unique_ptr<Graph>> InlineFunctions(const Graph& graph,
+                                                       int64_t most_nodes) {
+  return Inliner(graph, most_nodes).Run();
 }
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "sluice/base/limits.h"
 #include "sluice/graph/graph.h"
 
 namespace sluice {
@@ -19,7 +20,9 @@ bool HasFunctionCalls(const Graph& graph);
 // The graph without calls; nodes of a body are called `<call>/<node>`. `graph`
 // must be placed. Errors name the call: a function that is not there or does
 // not fit it, that calls itself, or that has no gradient where one is asked
-// for.
-absl::StatusOr<std::unique_ptr<Graph>> InlineFunctions(const Graph& graph);
+// for. RESOURCE_EXHAUSTED if it would have more than `most_nodes`, which is the
+// limit graph_nodes; a sane number of them is the limit in any case.
+absl::StatusOr<std::unique_ptr<Graph>> InlineFunctions(
+    const Graph& graph, int64_t most_nodes = Limits().graph_nodes);
 
 }  // namespace sluice

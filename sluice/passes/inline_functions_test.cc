@@ -237,5 +237,35 @@ TEST(InlineFunctions, SaysWhichCallHasNoFunction) {
                        "Function Nowhere is not defined.\n\t [[{{node y}}]]"));
 }
 
+// Each calls the one before it twice.
+TEST(InlineFunctions, RefusesBodiesThatGrowTooLarge) {
+  std::string library = R"(function {
+      signature { name: "F0" input_arg { name: "a" type: DT_FLOAT }
+        output_arg { name: "b" type: DT_FLOAT } }
+      node_def { name: "n" op: "Neg" input: "a"
+                 attr { key: "T" value { type: DT_FLOAT } } }
+      ret { key: "b" value: "n:y:0" } })";
+  for (int i = 1; i < 7; ++i) {
+    StrAppend(&library, R"(function {
+        signature { name: "F)",
+              i, R"(" input_arg { name: "a" type: DT_FLOAT }
+          output_arg { name: "b" type: DT_FLOAT } }
+        node_def { name: "n" op: "F)",
+              i - 1, R"(" input: "a" }
+        node_def { name: "m" op: "F)",
+              i - 1, R"(" input: "n:b:0" }
+        ret { key: "b" value: "m:b:0" } })");
+  }
+  const auto call = [&](int function) {
+    return MakeGraph(library, StrCat(kInput, "node { name: 'y' op: 'F",
+                                     function, "' input: 'x' }"));
+  };
+  SLUICE_EXPECT_OK(InlineFunctions(*call(4), 100).status());
+  EXPECT_THAT(InlineFunctions(*call(6), 100).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("more than 100 nodes is over the limit "
+                                 "graph_nodes=100")));
+}
+
 }  // namespace
 }  // namespace sluice

@@ -100,7 +100,8 @@ class Placer {
     absl::StatusOr<DeviceName> name = DeviceName::Parse(device);
     if (!name.ok()) {
       return InvalidArgument("Malformed device specification '", device,
-                             "' in node: {{node ", node.name(), "}}");
+                             "' in node: {{node ", node.name(),
+                             "}}\n\t [[{{node ", node.name(), "}}]]");
     }
     parsed_.emplace(device, *name);
     return name;
@@ -184,6 +185,7 @@ class Placer {
                            << from.requested.ToString();
         }
         to.requested = from.requested;
+        to.KeepSpecific();
       }
       absl::Status united = groups_.Unite(src, node, options_.allow_soft);
       if (!united.ok()) {
@@ -221,9 +223,10 @@ class Placer {
         auto [it, added] = first.try_emplace(name, graph_.FindNode(name));
         if (it->second == nullptr) it->second = &node;
         const absl::Status united =
-            groups_.Unite(*it->second, node, options_.allow_soft);
-        if (!united.ok() && !options_.allow_soft)
-          Note(id, Cannot(node, united));
+            groups_.Unite(node, *it->second, options_.allow_soft);
+        if (united.ok() || options_.allow_soft) continue;
+        Note(id, InvalidArgument(united.message(), "\n\t [[{{node ",
+                                 node.name(), "}}]]"));
       }
     }
   }
@@ -245,16 +248,28 @@ class Placer {
     return result;
   }
 
+  // Candidates for all that the group asks for. Most nodes ask for one of a few
+  // things, and often for the same as the one before.
+  const std::vector<const DeviceInfo*>& Hard(const ColocationGroup& group) {
+    if (last_ == nullptr || group.requested != last_requested_ ||
+        group.types != last_types_) {
+      auto [it, added] = candidates_.try_emplace(StrCat(
+          group.requested.ToString(), "|", absl::StrJoin(group.types, ",")));
+      if (added) {
+        it->second = std::make_unique<std::vector<const DeviceInfo*>>(
+            Candidates(group, group.requested));
+      }
+      last_ = it->second.get();
+      last_requested_ = group.requested;
+      last_types_ = group.types;
+    }
+    return *last_;
+  }
+
   absl::Status Assign(Node* node, const std::string& preferred) {
     ColocationGroup& group = groups_.of(node->id());
-    std::vector<const DeviceInfo*>* candidates = nullptr;
+    const std::vector<const DeviceInfo*>* candidates = &Hard(group);
     std::vector<const DeviceInfo*> found;
-    // Most nodes ask for one of a few things.
-    const std::string key = StrCat(group.requested.ToString(), "|",
-                                   absl::StrJoin(group.types, ","));
-    auto [it, added] = candidates_.try_emplace(key);
-    if (added) it->second = Candidates(group, group.requested);
-    candidates = &it->second;
     if (candidates->empty() && options_.allow_soft) {
       found = SoftCandidates(group);
       candidates = &found;
@@ -341,11 +356,11 @@ class Placer {
         group.requested.ToString(), "'. All available devices [", all, "]. ");
   }
 
-  // The one device that all consumers are on, or "".
+  // The one device that all consumers are on, or "". Nodes that only wait for
+  // it count too.
   static std::string ConsumersDevice(const Node& node) {
     std::string device;
     for (const OutEdge& edge : node.out_edges()) {
-      if (edge.src_output < 0) continue;
       const std::string& consumer = edge.dst->assigned_device();
       if (consumer.empty() || (!device.empty() && device != consumer))
         return "";
@@ -361,7 +376,12 @@ class Placer {
   std::vector<const DeviceInfo*> devices_;  // Best first.
   std::vector<std::string> types_;          // Best first.
   absl::flat_hash_map<std::string, DeviceName> parsed_;
-  absl::flat_hash_map<std::string, std::vector<const DeviceInfo*>> candidates_;
+  absl::flat_hash_map<std::string,
+                      std::unique_ptr<std::vector<const DeviceInfo*>>>
+      candidates_;
+  const std::vector<const DeviceInfo*>* last_ = nullptr;  // Into candidates_,
+  DeviceName last_requested_;                             // for this
+  std::vector<std::string> last_types_;                   // and this.
   bool warned_ = false;
 };
 

@@ -1,0 +1,129 @@
+#include "sluice/passes/place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sluice/graph/scope.h"
+#include "sluice/kernel/testing/op_test.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kPsCpu[] = "/job:ps/replica:0/task:0/device:CPU:0";
+constexpr char kWorkerCpu0[] = "/job:worker/replica:0/task:0/device:CPU:0";
+constexpr char kWorkerCpu1[] = "/job:worker/replica:0/task:0/device:CPU:1";
+
+class PlaceTest : public testing::Test {
+ protected:
+  Scope On(const std::string& device) { return scope_.Device(device); }
+  Node* Variable(const std::string& device, const std::string& name) {
+    return On(device).Named(name).AddNode(
+        "VariableV2", {},
+        {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}});
+  }
+  // Puts `node` into the group of the node `name`.
+  static void Join(Node* node, const std::string& name) {
+    AttrList classes;
+    classes.strings = {"loc:@" + name};
+    node->set_attr("_class", classes);
+  }
+  // Assigns devices; keeps why nodes got none.
+  void Run(bool allow_soft = false) {
+    ASSERT_TRUE(scope_.ok()) << scope_.status();
+    std::vector<DeviceInfo> devices;
+    for (const char* text : {kPsCpu, kWorkerCpu0, kWorkerCpu1}) {
+      devices.push_back({*DeviceName::Parse(text), text});
+    }
+    PlaceOptions options;
+    options.allow_soft = allow_soft;
+    errors_.clear();
+    ASSERT_TRUE(Place(graph_, devices, options, &errors_).ok());
+  }
+  std::string ErrorOf(const Node* node) {
+    return std::string(errors_[node->id()].message());
+  }
+
+  Graph graph_;
+  Scope scope_{graph_};
+  PlaceErrors errors_;
+};
+
+TEST_F(PlaceTest, SoftPlacementLeavesAVariableWhereItWasAskedToBe) {
+  Node* v = Variable(kWorkerCpu1, "v");
+  Node* other = On(kWorkerCpu0).Scalar(1.0f).node;
+  Join(other, "v");
+  Run(/*allow_soft=*/true);
+  EXPECT_EQ(v->assigned_device(), kWorkerCpu1);
+  EXPECT_EQ(other->assigned_device(), kWorkerCpu1);
+}
+
+TEST_F(PlaceTest, SoftPlacementDropsWhatNoStateAsksFor) {
+  const Node* a = On(kWorkerCpu1).Named("a").Scalar(1.0f).node;
+  Node* b = On(kWorkerCpu0).Scalar(1.0f).node;
+  Join(b, "a");
+  Run(/*allow_soft=*/true);
+  EXPECT_EQ(a->assigned_device(), kWorkerCpu0);
+  EXPECT_EQ(b->assigned_device(), kWorkerCpu0);
+}
+
+TEST_F(PlaceTest, SoftPlacementLeavesStateThatHasADevice) {
+  Node* v = Variable("", "v");
+  v->set_assigned_device(kWorkerCpu1);
+  Node* other = On(kWorkerCpu0).Scalar(1.0f).node;
+  Join(other, "v");
+  Run(/*allow_soft=*/true);
+  EXPECT_EQ(v->assigned_device(), kWorkerCpu1);
+  EXPECT_EQ(other->assigned_device(), kWorkerCpu1);
+}
+
+TEST_F(PlaceTest, AReferenceDoesNotDrawItsUsersVariableAway) {
+  Node* v = Variable(kWorkerCpu1, "v");
+  Node* w = Variable("/job:worker", "w");
+  // Asks for another device than v, but holds no state.
+  const Output assigned =
+      On(kWorkerCpu0).Add("Assign", {Output{w, 0}, scope_.Scalar(1.0f)});
+  const Output rate = scope_.Scalar(1.0f);
+  scope_.Add("ApplyMomentum", {Output{v, 0}, assigned, rate, rate, rate});
+  Run(/*allow_soft=*/true);
+  EXPECT_EQ(v->assigned_device(), kWorkerCpu1);
+  EXPECT_EQ(w->assigned_device(), kWorkerCpu1);
+}
+
+TEST_F(PlaceTest, AGeneratorGoesWhereItIsOnlyWaitedFor) {
+  Node* k = scope_.Scalar(1.0f).node;
+  On(kWorkerCpu1).Control(std::vector{k}).AddNode("NoOp", {});
+  Run();
+  EXPECT_EQ(k->assigned_device(), kWorkerCpu1);
+}
+
+TEST_F(PlaceTest, AGeneratorThatIsWaitedForElsewhereGoesToTheFirstDevice) {
+  const Output k = scope_.Scalar(1.0f);
+  On(kWorkerCpu1).Add("Neg", {k});
+  On(kWorkerCpu0).Control(std::vector{k.node}).AddNode("NoOp", {});
+  Run();
+  EXPECT_EQ(k.node->assigned_device(), kPsCpu);
+}
+
+TEST_F(PlaceTest, AGroupThatCannotBeIsNamedFromItsNewMemberOn) {
+  On(kPsCpu).Named("a").Scalar(1.0f);
+  Node* b = On("/job:worker").Named("b").Scalar(1.0f).node;
+  Join(b, "a");
+  Run();
+  EXPECT_EQ(ErrorOf(b),
+            "Cannot colocate nodes {{colocation_node b}} and {{colocation_node "
+            "a}}: Cannot merge devices with incompatible jobs: '/job:worker' "
+            "and '/job:ps/replica:0/task:0/device:CPU:0'\n\t [[{{node b}}]]");
+}
+
+TEST_F(PlaceTest, ADeviceThatIsNotThereIsAnErrorOfItsNodeAlone) {
+  const Node* a = On("/job:ps/task:5").Scalar(1.0f).node;
+  const Node* b = scope_.Scalar(1.0f).node;
+  Run();
+  EXPECT_THAT(ErrorOf(a), HasSubstr("explicitly assigned to /job:ps/task:5"));
+  EXPECT_EQ(b->assigned_device(), kPsCpu);
+}
+
+}  // namespace
+}  // namespace sluice
