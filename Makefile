@@ -8,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 FUZZ_RUNS ?= 1000000
+SEEDS ?= 1..10000
 CMAKE_ARGS ?=
 
 python := build/venv/bin/python
@@ -19,7 +20,7 @@ code_folders := $(wildcard sluice python tools examples bench tests cmake dashbo
 code_files = find $(code_folders) -name '*.h' -o -name '*.cc'
 
 .PHONY: help setup build build-asan test run bench format lint asan tsan fuzz \
-        messages interop rival clean layers pytest formatted tidy
+        messages simulate interop rival clean layers pytest formatted tidy
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -55,6 +56,9 @@ pytest:
 	if (($${#modules[@]})); then \
 	  PYTHONPATH=build/python $(python) -m pytest -q "$${modules[@]}"; \
 	fi
+
+simulate: build  ## SEEDS (1..10000) of the cluster simulation
+	@build/bin/simulate --seeds $(SEEDS)
 
 run: build  ## train on a local cluster of 1 ps and 2 workers
 	@examples/run

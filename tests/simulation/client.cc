@@ -35,6 +35,7 @@ struct CallAnswer {
 // The graph of a program on worker `w`: every update goes from there, or over
 // another worker, to both ps.
 pb::GraphDef MakeGraph(int w) {
+  const Tensor times = Tensor::Of<int32_t>({1}, {80});
   Graph graph;
   const Scope root(graph);
   const Scope here = root.Device(StrCat("/job:worker/task:", w));
@@ -44,12 +45,16 @@ pb::GraphDef MakeGraph(int w) {
                          {"shape", PartialShape({kMarks})}};
   const Output mark = here.Named("mark").Add("Placeholder", {}, marks);
   const Output relayed = there.Named("relayed").Add("Identity", {mark});
+  // So large that the pool counts its bytes, without which none could leak.
+  const Output heavy =
+      here.Named("heavy").Add("Tile", {mark, here.Const(times)});
   for (int p = 0; p < kNumPs; ++p) {
     const Scope ps = root.Device(StrCat("/job:ps/task:", p));
     const Output v = ps.Named(StrCat("marks", p)).Add("VariableV2", {}, marks);
     ps.Named(StrCat("push", p)).Add("AssignAdd", {v, mark});
     ps.Named(StrCat("relay", p)).Add("AssignAdd", {v, relayed});
     here.Named(StrCat("pull", p)).Add("Identity", {v});
+    ps.Named(StrCat("weight", p)).Add("Identity", {heavy});
   }
   const Scope ps = root.Device("/job:ps/task:0");
   const std::vector<DType> types = {DType::kInt32};
@@ -196,6 +201,9 @@ pb::RunStepRequest Client::PushOf(const OpenSession& session, int mark,
   AddFeed("mark:0", marks, &request);
   for (int p = 0; p < kNumPs; ++p) {
     request.add_target(StrCat(relayed ? "relay" : "push", p));
+  }
+  if (cluster_.scheduler().Chance(0.1)) {
+    for (int p = 0; p < kNumPs; ++p) request.add_target(StrCat("weight", p));
   }
   return request;
 }

@@ -128,7 +128,55 @@ class Network::Channel : public RpcChannel {
   const std::string to_;
 };
 
-Network::~Network() = default;
+Network::~Network() {
+  for (const auto token : kept_waits_) WaitTable::Global().Remove(token);
+}
+
+bool Network::AnswersFor(const Call& call) {
+  const std::string_view method = call.method();
+  return (planted.answers_without_running && method == "RunGraph" &&
+          scheduler_.Chance(0.3)) ||
+         (planted.keeps_sessions && method == "DeleteWorkerSession") ||
+         (planted.keeps_master_sessions && method == "CloseSession") ||
+         (planted.keeps_steps && method == "CleanupGraph");
+}
+
+void Network::PlantLeaks(const Listener& listener) {
+  if (planted.leaks_tensors && kept_tensors_.empty()) {
+    kept_tensors_.emplace_back(DType::kFloat, Shape({20 * 1024}));
+  }
+  if (planted.leaks_tasks && kept_handlers_.empty()) {
+    kept_handlers_.push_back(listener.handler);
+  }
+  if (planted.leaks_waits && kept_waits_.empty()) {
+    kept_waits_.push_back(
+        WaitTable::Global().Add({"planted", "nowhere", 0, scheduler_.Now()}));
+  }
+  if (std::exchange(planted.leaks_timers, false)) PlantWaitsForEver();
+}
+
+void Network::PlantWaitsForEver() {
+  scheduler_.After(seconds(1), kOutside, [this] { PlantWaitsForEver(); });
+}
+
+void Network::PlantInAnswer(const Call& call, absl::Status* status,
+                            grpc::ByteBuffer* response) {
+  if (call.from != "client" || call.method() != "RunStep" || !status->ok()) {
+    return;
+  }
+  if (planted.wrong_code && scheduler_.Chance(0.1)) {
+    *status = Internal("planted");
+    *response = {};
+    return;
+  }
+  grpc::ByteBuffer copy = *response;
+  pb::RunStepResponse step;
+  if (planted.repeats_fetches && FromByteBuffer(&copy, &step) &&
+      step.tensor_size() > 0) {
+    *response =
+        first_fetches_.try_emplace(step.tensor_size(), *response).first->second;
+  }
+}
 
 std::shared_ptr<RpcChannel> Network::Connect(const std::string& from, Life life,
                                              const std::string& to) {
@@ -180,9 +228,7 @@ void Network::Start(const CallPtr& call, const grpc::ByteBuffer& request) {
     call->token = call->cancellation->Register(cancel);
     if (call->token == Cancellation::kNone) cancel();
   }
-  if ((planted.answers_without_running && call->method() == "RunGraph" &&
-       scheduler_.Chance(0.3)) ||
-      (planted.keeps_sessions && call->method() == "DeleteWorkerSession")) {
+  if (AnswersFor(*call)) {
     scheduler_.After(Delay(), call->life, [this, call] {
       Finish(call, absl::OkStatus(), *ToByteBuffer(pb::RunGraphResponse()));
     });
@@ -239,6 +285,7 @@ void Network::Serve(const CallPtr& call, const grpc::ByteBuffer& request) {
   const Listener listener = it->second;
   auto served =
       std::make_shared<ServedCall>(*this, call, listener.life, request);
+  PlantLeaks(listener);
   Log(*call, "serve");
   if (call->done) {
     call->served.push_back(served);
@@ -249,9 +296,10 @@ void Network::Serve(const CallPtr& call, const grpc::ByteBuffer& request) {
   scheduler_.RunAs(listener.life, [&] { listener.handler(served); });
 }
 
-void Network::Answer(const CallPtr& call, Life life, const absl::Status& status,
-                     const grpc::ByteBuffer& response) {
+void Network::Answer(const CallPtr& call, Life life, absl::Status status,
+                     grpc::ByteBuffer response) {
   if (!scheduler_.alive(life)) return;
+  PlantInAnswer(*call, &status, &response);
   Log(*call, StrCat("answer ", static_cast<int>(status.code()), " ",
                     response.Length()));
   if (planted.forgets_the_caller && call->from == "client" &&
@@ -263,9 +311,12 @@ void Network::Answer(const CallPtr& call, Life life, const absl::Status& status,
     Break(call, Delay(), "answer lost");
     return;
   }
-  scheduler_.After(Delay(), kOutside, [this, call, life, status, response] {
-    DeliverAnswer(call, life, status, response);
-  });
+  const bool late = planted.answers_late && call->from == "client" &&
+                    call->method() == "RunStep";
+  scheduler_.After(late ? seconds(100) : Delay(), kOutside,
+                   [this, call, life, status, response] {
+                     DeliverAnswer(call, life, status, response);
+                   });
 }
 
 void Network::DeliverAnswer(const CallPtr& call, Life life,

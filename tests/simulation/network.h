@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/kernel/step.h"
 #include "sluice/rpc/client_call.h"
 #include "sluice/rpc/generic_server.h"
+#include "sluice/tensor/tensor.h"
 #include "tests/simulation/scheduler.h"
 
 namespace sluice::sim {
@@ -30,8 +32,23 @@ struct PlantedBugs {
   bool runs_twice = false;
   // An answer is lost and nobody ever tells the caller.
   bool forgets_the_caller = false;
-  // The request to forget a session is answered, but never delivered.
-  bool keeps_sessions = false;
+  // The request to forget something is answered, but never delivered.
+  bool keeps_sessions = false;         // Of a worker.
+  bool keeps_master_sessions = false;  // The client's own request.
+  bool keeps_steps = false;
+  // A client hears of an error that it can do nothing about.
+  bool wrong_code = false;
+  // A client that fetches gets once more what it got the first time.
+  bool repeats_fetches = false;
+  // Clients hear of their steps later than was promised.
+  bool answers_late = false;
+  // The wait table forgets who waits.
+  bool hides_waits = false;
+  // Something stays behind when all is over.
+  bool leaks_tensors = false;
+  bool leaks_waits = false;
+  bool leaks_timers = false;
+  bool leaks_tasks = false;
 };
 
 // Thread-compatible.
@@ -90,8 +107,8 @@ class Network {
   void Deliver(const CallPtr& call, const grpc::ByteBuffer& request);
   void Serve(const CallPtr& call, const grpc::ByteBuffer& request);
   // The server at `life` has answered.
-  void Answer(const CallPtr& call, Life life, const absl::Status& status,
-              const grpc::ByteBuffer& response);
+  void Answer(const CallPtr& call, Life life, absl::Status status,
+              grpc::ByteBuffer response);
   void DeliverAnswer(const CallPtr& call, Life life, const absl::Status& status,
                      const grpc::ByteBuffer& response);
   // After `delay` the caller hears that the connection broke.
@@ -101,6 +118,12 @@ class Network {
               const grpc::ByteBuffer& response);
   void NoteLostSession(const Call& call, Life life, grpc::ByteBuffer response);
   bool IsCut(const Call& call) const;
+  // The bugs that are planted in a request on its way, and in its answer.
+  bool AnswersFor(const Call& call);
+  void PlantLeaks(const Listener& listener);
+  void PlantWaitsForEver();
+  void PlantInAnswer(const Call& call, absl::Status* status,
+                     grpc::ByteBuffer* response);
   void BreakSilentCalls(const Link& link);
   nanoseconds Delay();
   void Log(const Call& call, const std::string& what);
@@ -115,6 +138,11 @@ class Network {
   int64_t next_cut_ = 1;
   std::map<int64_t, CallPtr> calls_;  // That their callers wait for.
   int64_t next_call_ = 1;
+  // What planted bugs keep.
+  std::map<int, grpc::ByteBuffer> first_fetches_;  // By the number of tensors.
+  std::vector<Tensor> kept_tensors_;
+  std::vector<CallHandler> kept_handlers_;
+  std::vector<WaitTable::Token> kept_waits_;
 };
 
 }  // namespace sluice::sim

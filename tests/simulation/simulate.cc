@@ -32,7 +32,7 @@ int RunOne(uint64_t seed) {
   return report.violations.empty() ? 0 : 1;
 }
 
-int RunMany(uint64_t first, uint64_t last) {
+int RunMany(const char* program, uint64_t first, uint64_t last) {
   uint64_t bad = 0;
   RunReport sum;
   for (uint64_t seed = first; seed <= last; ++seed) {
@@ -49,7 +49,8 @@ int RunMany(uint64_t first, uint64_t last) {
     sum.longest_step = std::max(sum.longest_step, report.longest_step);
     if (report.violations.empty()) continue;
     ++bad;
-    std::printf("seed %lu: %s\n", seed, report.violations[0].c_str());
+    std::printf("seed %lu: %s\n  all of it: %s --seed %lu\n", seed,
+                report.violations[0].c_str(), program, seed);
     std::fflush(stdout);
   }
   std::printf(
@@ -75,7 +76,7 @@ int Main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--seeds" &&
       dots != range.npos && ParseNumber(range.substr(0, dots), &first) &&
       ParseNumber(range.substr(dots + 2), &last) && first <= last) {
-    return RunMany(first, last);
+    return RunMany(argv[0], first, last);
   }
   std::fprintf(stderr, "usage: simulate --seeds FIRST..LAST | --seed NUMBER\n");
   return 2;

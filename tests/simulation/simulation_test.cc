@@ -40,11 +40,11 @@ TEST_F(Simulation, GraphsGoWithTheirSessionsWithoutACall) {
   EXPECT_THAT(report.trace, Not(Contains(HasSubstr("DeregisterGraph"))));
 }
 
-// More of them: `simulate --seeds 1..10000`.
+// More of them: `make simulate`.
 TEST_F(Simulation, NoSeedBreaksAPromise) {
   int acknowledged = 0;
   int attempted = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
     const RunReport report = RunSeed({.seed = seed});
     EXPECT_THAT(report.violations, IsEmpty())
         << "see `simulate --seed " << seed << "`";
@@ -92,8 +92,54 @@ TEST_F(Simulation, FindsACallThatNeverEnds) {
   EXPECT_TRUE(Finds({.forgets_the_caller = true}, "does not end"));
 }
 
+TEST_F(Simulation, FindsACallThatIsKept) {
+  EXPECT_TRUE(Finds({.forgets_the_caller = true}, "leak: open calls"));
+}
+
+TEST_F(Simulation, FindsAStepThatTakesLongerThanPromised) {
+  EXPECT_TRUE(Finds({.answers_late = true}, "longer than promised"));
+}
+
+TEST_F(Simulation, FindsAWaitThatNobodyNames) {
+  EXPECT_TRUE(Finds({.hides_waits = true}, "are in the wait table"));
+}
+
+TEST_F(Simulation, FindsAnErrorThatAClientCannotActOn) {
+  EXPECT_TRUE(Finds({.wrong_code = true}, "unexpected error of push"));
+  EXPECT_TRUE(Finds({.wrong_code = true}, "unexpected error of dequeue"));
+}
+
+TEST_F(Simulation, FindsAPullOfOldValues) {
+  EXPECT_TRUE(
+      Finds({.repeats_fetches = true}, "which was acknowledged before"));
+}
+
+TEST_F(Simulation, FindsATokenThatIsTakenTwice) {
+  EXPECT_TRUE(Finds({.repeats_fetches = true}, "was dequeued twice"));
+}
+
 TEST_F(Simulation, FindsASessionThatIsKept) {
-  EXPECT_TRUE(Finds({.keeps_sessions = true}, "leak"));
+  EXPECT_TRUE(Finds({.keeps_sessions = true}, "sessions of the worker"));
+  EXPECT_TRUE(Finds({.keeps_sessions = true}, "registered graphs"));
+  EXPECT_TRUE(Finds({.keeps_master_sessions = true}, "sessions of the master"));
+}
+
+TEST_F(Simulation, FindsAStepThatIsKept) {
+  // By itself it does no harm: a step goes with its session at the latest.
+  EXPECT_TRUE(Finds({.keeps_sessions = true, .keeps_steps = true}, "steps on"));
+}
+
+TEST_F(Simulation, FindsWhatElseStaysBehind) {
+  EXPECT_TRUE(Finds({.leaks_tensors = true}, "bytes of tensors"));
+  EXPECT_TRUE(Finds({.leaks_waits = true}, "leak: a wait: planted"));
+  EXPECT_TRUE(Finds({.leaks_waits = true}, "a wait outlives its task"));
+  EXPECT_TRUE(Finds({.leaks_timers = true}, "does not come to rest: "));
+  EXPECT_TRUE(Finds({.leaks_tasks = true}, "The master of"));
+}
+
+// The last of them: what they keep in the process is gone with them.
+TEST_F(Simulation, PlantedBugsAreGoneWithTheirRun) {
+  EXPECT_THAT(RunSeed({.seed = 1}).violations, IsEmpty());
 }
 
 }  // namespace
