@@ -139,13 +139,22 @@ bool ConvertFeed(PyObject* value, const FeedSpec& spec, Tensor* tensor) {
 
 PyObject* BuildResult(PyObject* fetches, const FastPlan& plan,
                       absl::InlinedVector<Tensor, 8>* values) {
-  const auto leaf = [&](size_t i) -> PyObject* {
-    const int at = plan.leaf_fetch[i];
+  // Moved: an array need not copy what nobody else owns.
+  const auto convert = [&](int at) -> PyObject* {
     if (at < 0) Py_RETURN_NONE;
-    return ArrayFromTensor((*values)[at]);
+    return ArrayFromTensor(std::move((*values)[at]));
   };
   if (!PyList_CheckExact(fetches) && !PyTuple_CheckExact(fetches))
-    return leaf(0);
+    return convert(plan.leaf_fetch[0]);
+  // One object for each, however often it is fetched; `result` keeps them.
+  absl::InlinedVector<PyObject*, 8> made(values->size(), nullptr);
+  const auto leaf = [&](size_t i) -> PyObject* {
+    const int at = plan.leaf_fetch[i];
+    if (at < 0) return convert(at);
+    if (made[at] == nullptr) return made[at] = convert(at);
+    Py_INCREF(made[at]);
+    return made[at];
+  };
   const size_t n = plan.leaf_fetch.size();
   PyObject* result =
       PyList_CheckExact(fetches) ? PyList_New(n) : PyTuple_New(n);
@@ -263,15 +272,15 @@ void BindFastRun(py::module_& m) {
   py::class_<PreparedStep, std::shared_ptr<PreparedStep>>(m, "PreparedStep");
 
   // Everything below takes the core as its first argument.
-  m.def("session_prepare", [](const py::object& core, StepSignature signature) {
+  m.def("session_prepare", [](const py::object& core, StepSignature signature,
+                              const py::bytes& run_options) {
     Data& data = DataOf(core);
-    PyGraph& graph = data.graph.cast<PyGraph&>();
+    const RunOptions options = RunOptionsFromBytes(run_options);
     absl::StatusOr<std::shared_ptr<PreparedStep>> step =
         Internal("not prepared");
     {
       py::gil_scoped_release release;
-      std::lock_guard<std::mutex> lock(graph.mu);
-      step = data.session->Prepare(signature);
+      step = data.session->Prepare(signature, options);
     }
     return Check(std::move(step));
   });

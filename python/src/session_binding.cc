@@ -45,7 +45,16 @@ std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
   if (!target.empty()) Check(CheckRemoteConfig(proto));
   SessionConfig session = ConfigFor(target, &proto);
   session.interrupted = CtrlC;
+  session.graph_mu = &graph.mu;
   return Check(Session::Create(std::move(session), graph.graph));
+}
+
+RunOptions RunOptionsFromBytes(const py::bytes& bytes) {
+  pb::RunOptions proto;
+  if (!proto.ParseFromString(std::string(bytes))) {
+    throw StatusException(InvalidArgument("These bytes are no RunOptions"));
+  }
+  return RunOptionsFromProto(proto);
 }
 
 namespace {
@@ -70,16 +79,13 @@ py::list ArraysFromTensors(std::vector<Tensor> tensors) {
 py::tuple RunStep(PreparedStep& step, const std::vector<Tensor>& feeds,
                   int num_fetches, const py::bytes& options,
                   bool want_metadata) {
-  pb::RunOptions proto;
-  if (!proto.ParseFromString(std::string(options))) {
-    throw StatusException(InvalidArgument("These bytes are no RunOptions"));
-  }
+  const RunOptions run_options = RunOptionsFromBytes(options);
   RunMetadata metadata;
   std::vector<Tensor> fetched(num_fetches);
   absl::Status status;
   {
     py::gil_scoped_release release;
-    status = step.Run(feeds, fetched, RunOptionsFromProto(proto),
+    status = step.Run(feeds, fetched, run_options,
                       want_metadata ? &metadata : nullptr);
   }
   Check(status);
@@ -168,10 +174,12 @@ void BindSession(py::module_& m) {
     if (!proto.ParseFromString(std::string(config))) {
       throw StatusException(InvalidArgument("These bytes are no ConfigProto"));
     }
+    SessionConfig session = ConfigFor(target, &proto);
+    session.interrupted = CtrlC;
     absl::Status status;
     {
       py::gil_scoped_release release;
-      status = Session::Reset(ConfigFor(target, &proto), containers);
+      status = Session::Reset(session, containers);
     }
     Check(status);
   });

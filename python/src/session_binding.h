@@ -19,4 +19,7 @@ std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
 void BindSession(pybind11::module_& m);
 void BindFastRun(pybind11::module_& m);
 
+// Of a serialized tf.RunOptions.
+RunOptions RunOptionsFromBytes(const pybind11::bytes& bytes);
+
 }  // namespace sluice::python

@@ -143,9 +143,16 @@ PyObject* NumberArray(Tensor tensor) {
   if (tensor.bytes() == 0) {
     array = PyObject_CallFunctionObjArgs(numpy.ndarray, shape, type, nullptr);
   } else {
+    // The array may outlive everything and be written to, so nothing else may
+    // see its memory: no variable, no constant, no other fetch.
+    if (!tensor.unique() || tensor.buffer()->borrowed())
+      tensor = tensor.Clone();
+    if (!tensor.initialized()) {
+      Py_DECREF(shape);
+      return PyErr_NoMemory();
+    }
     auto* memory = PyObject_New(TensorMemory, MemoryType());
-    // The array may outlive everything, so it must not sit on borrowed memory.
-    memory->tensor = new Tensor(tensor.Owned());
+    memory->tensor = new Tensor(std::move(tensor));
     array = PyObject_CallFunctionObjArgs(numpy.ndarray, shape, type,
                                          reinterpret_cast<PyObject*>(memory),
                                          nullptr);

@@ -192,3 +192,33 @@ def test_constants_without_elements_and_defaults_of_unknown_shape():
         assert p.shape.ndims is None
         assert session.run(p).tolist() == [1.0, 2.0]
         assert session.run(p, {p: [[3.0]]}).tolist() == [[3.0]]
+
+
+@pytest.mark.parametrize("size", [3, 100000])
+@pytest.mark.parametrize("kind", ["ref", "resource", "constant", "slice"])
+def test_writing_to_a_fetched_array_changes_nothing_else(kind, size):
+    value = np.arange(size, dtype=np.float32)
+    fed = tf.placeholder(tf.float32, [size])
+    v = tf.Variable(fed, use_resource=kind == "resource")
+    fetch = {"constant": tf.constant(value), "slice": v[1:] * 1.0}.get(kind, v)
+    with tf.Session() as sess:
+        sess.run(v.initializer, {fed: value})
+        for fetches in (fetch, [fetch], [fetch, v], fetch):
+            first = sess.run(fetches)
+            first = first[0] if isinstance(fetches, list) else first
+            expected = first.copy()
+            first += 1
+            np.testing.assert_array_equal(sess.run(fetch), expected)
+            np.testing.assert_array_equal(sess.run(v), value)
+        held = sess.run(v)
+        sess.run(v.assign_add(tf.ones([size])))
+        np.testing.assert_array_equal(held, value)
+
+
+def test_a_tensor_fetched_twice_is_one_array():
+    x = tf.Variable([1.0, 2.0])
+    with tf.Session() as sess:
+        sess.run(x.initializer)
+        for _ in range(2):
+            a, b = sess.run([x, x])
+            assert a is b

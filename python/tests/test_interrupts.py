@@ -43,6 +43,13 @@ WAITS = {
         print("ready", flush=True)
         sess.run(get)
     """,
+    "a partial run": """
+        get = tf.FIFOQueue(1, tf.float32).dequeue()
+        sess = tf.Session()
+        run = sess.partial_run_setup([get], [])
+        print("ready", flush=True)
+        sess.partial_run(run, get)
+    """,
     "a step of a monitored session": """
         get = tf.FIFOQueue(1, tf.float32).dequeue()
         with tf.train.MonitoredSession() as sess:

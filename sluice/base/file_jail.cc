@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "sluice/base/errno_status.h"
@@ -69,6 +71,14 @@ bool IsIn(const std::string& path, const std::string& root) {
   if (root == "/") return true;
   return path.starts_with(root) &&
          (path.size() == root.size() || path[root.size()] == '/');
+}
+
+// The path without links followed: what its words alone say.
+std::string AsWritten(const std::string& path) {
+  std::error_code unknown_cwd;
+  return std::filesystem::absolute(path, unknown_cwd)
+      .lexically_normal()
+      .string();
 }
 
 class JailedFileSystem : public FileSystem {
@@ -151,16 +161,21 @@ class JailedFileSystem : public FileSystem {
   absl::StatusOr<std::string> Allowed(const std::string& path,
                                       const std::string& where,
                                       const std::string& real) const {
-    for (const std::string& root : roots_) {
-      if (IsIn(where, root)) return real;
-    }
+    if (InARoot(where)) return real;
     std::string list;
     for (const std::string& root : roots_) {
       StrAppend(&list, list.empty() ? "" : ", ", root);
     }
-    return PermissionDenied(path, real == path ? "" : StrCat(" (", real, ")"),
+    // What links there are elsewhere is not for clients to know.
+    const bool tell = real != path && InARoot(AsWritten(path));
+    return PermissionDenied(path, tell ? StrCat(" (", real, ")") : "",
                             " is outside of what this server may touch: ", list,
                             " (--allow-files, SLUICE_ALLOW_FILES)");
+  }
+
+  bool InARoot(const std::string& path) const {
+    return std::ranges::any_of(
+        roots_, [&](const std::string& root) { return IsIn(path, root); });
   }
 
   const std::vector<std::string> roots_;
@@ -194,14 +209,19 @@ absl::StatusOr<FileSystem*> FileJail(const std::vector<std::string>& roots) {
   return &jails->by_roots.try_emplace(resolved, resolved).first->second;
 }
 
-std::vector<std::string> AllowedFilesFromEnvironment() {
+absl::StatusOr<std::vector<std::string>> AllowedFilesFromEnvironment() {
   std::vector<std::string> roots;
   const char* text = std::getenv("SLUICE_ALLOW_FILES");
-  std::string_view rest = text == nullptr ? "" : text;
+  if (text == nullptr) return roots;
+  std::string_view rest = text;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(':'), rest.size());
     if (end > 0) roots.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (roots.empty()) {
+    return InvalidArgument("SLUICE_ALLOW_FILES is set and names no folder: \"",
+                           text, "\"; unset it to allow all files");
   }
   return roots;
 }

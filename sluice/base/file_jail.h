@@ -10,9 +10,9 @@
 namespace sluice {
 
 // The machine's files, but only those in `roots` (folders that exist; none: no
-// files at all). Whatever
-// lies elsewhere is PERMISSION_DENIED, wherever `..` and symbolic links lead;
-// the error names the path and the roots.
+// files at all). Whatever lies elsewhere is PERMISSION_DENIED, wherever `..`
+// and symbolic links lead; the error names the path and the roots. Where a link
+// leads it says only of links in the roots.
 //
 // Links are followed before the file is touched, so what is opened is what was
 // checked, unless another program of this machine swaps a folder for a link in
@@ -22,7 +22,9 @@ namespace sluice {
 // The same roots give the same jail.
 absl::StatusOr<FileSystem*> FileJail(const std::vector<std::string>& roots);
 
-// The folders SLUICE_ALLOW_FILES lists, with ':' between them.
-std::vector<std::string> AllowedFilesFromEnvironment();
+// The folders SLUICE_ALLOW_FILES lists, with ':' between them; none if it is
+// not set. An error if it is set and names none, so that a mistake in a script
+// does not open all files.
+absl::StatusOr<std::vector<std::string>> AllowedFilesFromEnvironment();
 
 }  // namespace sluice

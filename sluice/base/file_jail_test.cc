@@ -147,6 +147,17 @@ TEST_F(FileJailTest, IsNotLeftByAZeroByte) {
   }
 }
 
+TEST_F(FileJailTest, TellsWhereLinksLeadOnlyIfTheyAreItsOwn) {
+  MakeLink(out_, dir_ / "alias");
+  MakeLink(out_, in_ + "/inner");
+  EXPECT_THAT(jail_->ReadFile(in_ + "/inner/f").status().ToString(),
+              HasSubstr("(" + out_ + "/f)"));
+  for (const std::string& path : {dir_ / "alias/f", in_ + "/../alias/f"}) {
+    EXPECT_THAT(jail_->ReadFile(path).status().ToString(), Not(HasSubstr(out_)))
+        << path;
+  }
+}
+
 TEST_F(FileJailTest, EndsALoopOfLinks) {
   MakeLink("b", in_ + "/a");
   MakeLink("a", in_ + "/b");
@@ -183,9 +194,18 @@ TEST_F(FileJailTest, NeedsFoldersThatExist) {
 
 TEST(AllowedFiles, ComeFromTheEnvironment) {
   setenv("SLUICE_ALLOW_FILES", "/a::b/c:", 1);
-  EXPECT_THAT(AllowedFilesFromEnvironment(), ElementsAre("/a", "b/c"));
+  EXPECT_THAT(*AllowedFilesFromEnvironment(), ElementsAre("/a", "b/c"));
   unsetenv("SLUICE_ALLOW_FILES");
-  EXPECT_THAT(AllowedFilesFromEnvironment(), IsEmpty());
+  EXPECT_THAT(*AllowedFilesFromEnvironment(), IsEmpty());
+}
+
+TEST(AllowedFiles, AreNotAllOfThemIfNoneIsNamed) {
+  for (const char* text : {"", ":", "::"}) {
+    setenv("SLUICE_ALLOW_FILES", text, 1);
+    EXPECT_THAT(std::string(AllowedFilesFromEnvironment().status().message()),
+                HasSubstr("SLUICE_ALLOW_FILES is set and names no folder"));
+  }
+  unsetenv("SLUICE_ALLOW_FILES");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "sluice/master/connect.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_join.h"
 #include "sluice/base/logging.h"
@@ -96,7 +97,12 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
       MutexLock lock(mu);
       callback = std::move(done);
       done = nullptr;
-      why = status = cancellation->status();
+      why = cancellation->status();
+      if (callback && absl::IsDeadlineExceeded(why)) {
+        why = WithMessage(why, StrCat(why.message(), " ",
+                                      GaveUp(TheClock().Now()).message()));
+      }
+      status = why;
     }
     Finish(std::move(callback), why);
   }
@@ -156,6 +162,16 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
     return "no answer";
   }
 
+  // When a task answered last, or got another reason to be missing.
+  SteadyTime LastChange() SLUICE_REQUIRES(mu) {
+    const std::vector<std::string> missing = Missing();
+    for (const WaitInfo& wait : WaitTable::Global().List()) {
+      if (std::ranges::count(missing, wait.where) == 0) continue;
+      last_change = std::max(last_change, wait.since);
+    }
+    return last_change;
+  }
+
   // Writes the waiting lines and gives up at the deadline. Why a task is
   // missing stands in the wait table, where the transport puts it.
   void Watch() {
@@ -163,11 +179,13 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
     absl::Status result;
     std::vector<std::string> missing;
     bool go_on = false;
+    int64_t waited = 0;
     {
       MutexLock lock(mu);
       if (!done) return;
       const SteadyTime now = TheClock().Now();
-      if (now >= last_change + options.task_deadline) {
+      waited = Seconds(now - begin);
+      if (now >= LastChange() + options.task_deadline) {
         result = status = GaveUp(now);
         callback = std::exchange(done, nullptr);
       } else if (now >= next_look && CanGoOn()) {
@@ -189,9 +207,13 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
     for (const std::string& task : missing) {
       SLUICE_LOG(INFO)
           << "CreateSession still waiting for response from worker: " << task
-          << " (" << Why(task) << ")";
+          << " (" << Why(task) << "), after " << waited << " s";
     }
     WatchLater();
+  }
+
+  static int64_t Seconds(SteadyTime::duration time) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time).count();
   }
 
   // The calls that are out keep this object, so the timer need not.
@@ -210,7 +232,7 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
   absl::Status GaveUp(SteadyTime now) SLUICE_REQUIRES(mu) {
     return DeadlineExceeded(
         "The session gave up waiting for ", WithReasons(Missing()), " after ",
-        std::chrono::duration_cast<std::chrono::seconds>(now - begin).count(),
+        Seconds(now - begin),
         " s. Start the missing tasks, or leave them out with device_filters.");
   }
 
@@ -223,6 +245,22 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
   }
 };
 
+}  // namespace
+
+std::chrono::milliseconds DefaultTaskDeadline() {
+  constexpr char kName[] = "SLUICE_TASK_DEADLINE_SECONDS";
+  const char* text = std::getenv(kName);
+  if (text == nullptr || *text == '\0') return kTaskDeadline;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !(seconds > 0)) {
+    SLUICE_LOG(WARNING) << kName << " must be a number of seconds, not '"
+                        << text << "'; it is ignored";
+    return kTaskDeadline;
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
 bool PassesFilters(const DeviceName& task,
                    const std::vector<DeviceName>& filters) {
   if (filters.empty()) return true;
@@ -233,7 +271,16 @@ bool PassesFilters(const DeviceName& task,
   });
 }
 
-}  // namespace
+absl::StatusOr<std::vector<DeviceName>> ParseFilters(
+    std::span<const std::string> texts) {
+  std::vector<DeviceName> filters;
+  for (const std::string& text : texts) {
+    absl::StatusOr<DeviceName> filter = DeviceName::Parse(text);
+    if (!filter.ok()) return InvalidArgument("Invalid device filter: ", text);
+    filters.push_back(*std::move(filter));
+  }
+  return filters;
+}
 
 bool WouldGoTo(const std::string& task, const DeviceName& device,
                std::span<const std::string> present) {
@@ -252,14 +299,11 @@ void ConnectTasks(WorkerCache& workers, const std::string& own_task,
                   const SessionOptions& options,
                   std::shared_ptr<Cancellation> cancellation,
                   ConnectDone done) {
-  std::vector<DeviceName> filters;
-  for (const std::string& text : options.device_filters) {
-    absl::StatusOr<DeviceName> filter = DeviceName::Parse(text);
-    if (!filter.ok()) {
-      done(InvalidArgument("Invalid device filter: ", text));
-      return;
-    }
-    filters.push_back(*std::move(filter));
+  const absl::StatusOr<std::vector<DeviceName>> filters =
+      ParseFilters(options.device_filters);
+  if (!filters.ok()) {
+    done(filters.status());
+    return;
   }
   auto state = std::make_shared<Connecting>();
   state->options = options;
@@ -270,7 +314,7 @@ void ConnectTasks(WorkerCache& workers, const std::string& own_task,
       done(name.status());
       return;
     }
-    if (task != own_task && !PassesFilters(*name, filters)) continue;
+    if (task != own_task && !PassesFilters(*name, *filters)) continue;
     std::shared_ptr<WorkerInterface> worker = workers.Find(task);
     if (worker == nullptr) {
       done(NotFound("Device ", task, " is not found."));

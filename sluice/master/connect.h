@@ -27,6 +27,13 @@ struct ConnectedTask {
 bool WouldGoTo(const std::string& task, const DeviceName& device,
                std::span<const std::string> present);
 
+// Partial device names, as of tasks.
+absl::StatusOr<std::vector<DeviceName>> ParseFilters(
+    std::span<const std::string> texts);
+// Whether one of them means `task`, or there are none.
+bool PassesFilters(const DeviceName& task,
+                   const std::vector<DeviceName>& filters);
+
 using ConnectDone =
     absl::AnyInvocable<void(absl::StatusOr<std::vector<ConnectedTask>>)>;
 

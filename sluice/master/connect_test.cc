@@ -97,6 +97,46 @@ TEST(ConnectTasks, GivesUpWhenNothingChangesForLong) {
   workers["b"].AnswerStatus(absl::UnavailableError("too late"));
 }
 
+TEST(ConnectTasks, CountsFromTheLastChangeOfAReason) {
+  FakeWorkers workers({"a", "b"});
+  workers["b"].answers_status = false;
+  SessionOptions options;
+  options.task_deadline = std::chrono::milliseconds(50);
+  const SteadyTime change = RealClock().Now() + std::chrono::milliseconds(200);
+  const auto token = WaitTable::Global().Add(
+      {"refused", "/job:b/replica:0/task:0", 0, change});
+  const absl::Status status = Connecting(workers, options).Wait().status();
+  EXPECT_GE(RealClock().Now(), change + options.task_deadline);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               HasSubstr("/job:b/replica:0/task:0 (refused)")));
+  WaitTable::Global().Remove(token);
+  workers["b"].AnswerStatus(absl::UnavailableError("too late"));
+}
+
+TEST(ConnectTasks, SaysWhoIsMissingWhenItsTimeIsUp) {
+  FakeWorkers workers({"a", "b"});
+  workers["b"].answers_status = false;
+  Connecting connecting(workers);
+  connecting.cancellation->Cancel(
+      absl::DeadlineExceededError("Operation timed out."));
+  EXPECT_THAT(
+      connecting.Wait().status(),
+      StatusIs(absl::StatusCode::kDeadlineExceeded,
+               testing::AllOf(HasSubstr("Operation timed out. "),
+                              HasSubstr("/job:b/replica:0/task:0 (no answer)"),
+                              testing::Not(HasSubstr("/job:a/")))));
+  workers["b"].AnswerStatus(absl::UnavailableError("too late"));
+}
+
+TEST(DefaultTaskDeadline, IsTheEnvironmentsIfItSaysANumber) {
+  EXPECT_EQ(SessionOptions().task_deadline, std::chrono::minutes(10));
+  setenv("SLUICE_TASK_DEADLINE_SECONDS", "2.5", 1);
+  EXPECT_EQ(SessionOptions().task_deadline, std::chrono::milliseconds(2500));
+  setenv("SLUICE_TASK_DEADLINE_SECONDS", "soon", 1);
+  EXPECT_EQ(SessionOptions().task_deadline, std::chrono::minutes(10));
+  unsetenv("SLUICE_TASK_DEADLINE_SECONDS");
+}
+
 TEST(ConnectTasks, GoesOnWithoutATaskThatTheGraphCannotNeed) {
   FakeWorkers workers({"a", "b"});
   workers["b"].answers_status = false;

@@ -1,18 +1,27 @@
 #include "sluice/master/master.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
+#include "sluice/base/timer.h"
+#include "sluice/master/connect.h"
 #include "sluice/worker/worker.h"
 
 namespace sluice {
 
 namespace {
 
-absl::Status Stopped() { return Cancelled("The server was stopped."); }
+// Who lives in the same process asked for it; others may try again when the
+// task is back.
+absl::Status Stopped(const MasterEnv& env, bool remote) {
+  if (!remote) return Cancelled("The server was stopped.");
+  return Unavailable("The master ", env.own_task, " at ", env.own_address,
+                     " was stopped.");
+}
 
 }  // namespace
 
@@ -23,7 +32,8 @@ struct Master::State {
   bool stopped SLUICE_GUARDED_BY(mu) = false;
   absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions
       SLUICE_GUARDED_BY(mu);
-  absl::flat_hash_set<std::shared_ptr<Cancellation>> opening
+  // With whether the client is another process.
+  absl::flat_hash_map<std::shared_ptr<Cancellation>, bool> opening
       SLUICE_GUARDED_BY(mu);
 };
 
@@ -37,17 +47,19 @@ Master::~Master() { Shutdown(); }
 
 void Master::Shutdown() {
   absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions;
-  absl::flat_hash_set<std::shared_ptr<Cancellation>> opening;
+  absl::flat_hash_map<std::shared_ptr<Cancellation>, bool> opening;
   {
     MutexLock lock(state_->mu);
     state_->stopped = true;
     sessions.swap(state_->sessions);
     opening.swap(state_->opening);
   }
-  const absl::Status why = Stopped();
-  for (const auto& cancellation : opening) cancellation->Cancel(why);
+  for (const auto& [cancellation, remote] : opening) {
+    cancellation->Cancel(Stopped(state_->env, remote));
+  }
   for (auto& [handle, session] : sessions) {
-    session->Close(why, [](absl::Status) {});
+    session->Close(Stopped(state_->env, session->options().remote),
+                   [](absl::Status) {});
   }
 }
 
@@ -74,16 +86,26 @@ std::vector<MasterSession::Info> Master::ListSessions() const {
 
 namespace {
 
-// Whatever the server was told to do, its sessions do.
+// The client's options over the server's: whatever the server was told to do,
+// its sessions do, but a number that the client gives wins.
 SessionOptions Merged(const SessionOptions& server, SessionOptions client) {
   client.allow_soft_placement |= server.allow_soft_placement;
   client.log_device_placement |= server.log_device_placement;
   client.isolate_session_state |= server.isolate_session_state;
-  client.device_filters.insert(client.device_filters.end(),
+  client.bfloat16_transfers |= server.bfloat16_transfers;
+  client.static_graph |= server.static_graph;
+  client.no_partition_graphs |= server.no_partition_graphs;
+  client.place_pruned_graph |= server.place_pruned_graph;
+  client.fold_constants &= server.fold_constants;
+  client.merge_common &= server.merge_common;
+  client.device_filters.insert(client.device_filters.begin(),
                                server.device_filters.begin(),
                                server.device_filters.end());
-  if (server.operation_timeout_ms > 0) {
+  if (client.operation_timeout_ms <= 0) {
     client.operation_timeout_ms = server.operation_timeout_ms;
+  }
+  if (client.task_deadline == DefaultTaskDeadline()) {
+    client.task_deadline = server.task_deadline;
   }
   return client;
 }
@@ -152,20 +174,40 @@ void Master::CreateSession(SessionOptions options,
     const auto open =
         static_cast<int64_t>(state_->sessions.size() + state_->opening.size());
     if (state_->stopped) {
-      refused = Stopped();
+      refused = Stopped(state_->env, options.remote);
     } else if (open >= most) {
       refused = OverLimit(StrCat("One more than ", open, " open sessions"),
                           "sessions", most);
     } else {
-      state_->opening.insert(cancellation);
+      state_->opening.emplace(cancellation, options.remote);
     }
   }
   if (!refused.ok()) {
     done(std::move(refused));
     return;
   }
+  options = Merged(state_->defaults, std::move(options));
+  if (options.log_device_placement && !env->name_tasks) {
+    // As in TensorFlow, CPUs do not count.
+    constexpr char kMapping[] = "Device mapping: no known devices.";
+    std::printf("%s\n", kMapping);
+    SLUICE_LOG(INFO) << kMapping;
+  }
+  if (options.place_pruned_graph && env->name_tasks) {
+    SLUICE_LOG(WARNING)
+        << "Distributed session does not support the place_pruned_graph "
+           "option.";
+  }
+  if (options.operation_timeout_ms > 0 && env->name_tasks) {
+    CallLater(std::chrono::milliseconds(options.operation_timeout_ms),
+              [weak = std::weak_ptr<Cancellation>(cancellation)] {
+                auto opening = weak.lock();
+                if (opening == nullptr) return;
+                opening->Cancel(DeadlineExceeded("Operation timed out."));
+              });
+  }
   MasterSession::Create(
-      *env, Merged(state_->defaults, std::move(options)), cancellation,
+      *env, options, cancellation,
       [state = state_, cancellation, done = std::move(done)](
           absl::StatusOr<std::shared_ptr<MasterSession>> session) mutable {
         std::shared_ptr<MasterSession> unwanted;
@@ -181,6 +223,10 @@ void Master::CreateSession(SessionOptions options,
         if (unwanted != nullptr) {
           session = cancellation->status();
           unwanted->Close(cancellation->status(), [](absl::Status) {});
+        }
+        if (session.ok() && state->env.name_tasks) {
+          SLUICE_LOG(INFO) << "Start master session " << (*session)->handle()
+                           << " with config: " << (*session)->options().text;
         }
         done(std::move(session));
       });
@@ -237,7 +283,14 @@ struct Gather {
 }  // namespace
 
 void Master::Reset(const std::vector<std::string>& containers,
+                   const std::vector<std::string>& device_filters,
                    MasterSession::Done done) {
+  const absl::StatusOr<std::vector<DeviceName>> filters =
+      ParseFilters(device_filters);
+  if (!filters.ok()) {
+    done(filters.status());
+    return;
+  }
   absl::flat_hash_map<std::string, std::shared_ptr<MasterSession>> sessions;
   {
     MutexLock lock(state_->mu);
@@ -246,7 +299,15 @@ void Master::Reset(const std::vector<std::string>& containers,
   for (auto& [handle, session] : sessions) {
     session->Close(ClosedByClient(), [](absl::Status) {});
   }
-  const std::vector<std::string> tasks = state_->env.workers->Tasks();
+  std::vector<std::string> tasks = state_->env.workers->Tasks();
+  std::erase_if(tasks, [&](const std::string& task) {
+    const absl::StatusOr<DeviceName> name = DeviceName::Parse(task);
+    return name.ok() && !PassesFilters(*name, *filters);
+  });
+  if (tasks.empty()) {
+    done(absl::OkStatus());
+    return;
+  }
   auto gather = std::make_shared<Gather>(tasks.size());
   auto callback = std::make_shared<MasterSession::Done>(std::move(done));
   for (const std::string& task : tasks) {

@@ -21,7 +21,7 @@ class Master {
   ~Master();
 
   // Opens a session and remembers it by its handle. `options` are the client's;
-  // what the server itself was told wins.
+  // the server's own are behind them.
   void CreateSession(SessionOptions options,
                      std::shared_ptr<Cancellation> cancellation,
                      MasterSession::CreateDone done);
@@ -32,8 +32,11 @@ class Master {
                     MasterSession::Done done);
   // Closes every session, also those being opened; later ones are refused.
   void Shutdown();
-  // Closes every session and clears containers on all workers.
+  // Closes every session and clears containers on the workers that
+  // `device_filters` leave. One that cannot be reached is an error, but the
+  // others are cleared.
   void Reset(const std::vector<std::string>& containers,
+             const std::vector<std::string>& device_filters,
              MasterSession::Done done);
   // All devices of all tasks; waits for none longer than it takes to answer.
   void ListDevices(WorkerInterface::StatusDone done);

@@ -24,6 +24,7 @@ class MasterTest : public testing::Test {
     MasterEnv env;
     env.workers = workers_;
     env.own_task = "/job:a/replica:0/task:0";
+    env.own_address = "here:1";
     master_ = std::make_unique<Master>(env, SessionOptions());
   }
 
@@ -67,6 +68,18 @@ class MasterTest : public testing::Test {
   std::unique_ptr<Master> master_;
   std::shared_ptr<const StepPlan> plan_;
 };
+
+TEST_F(MasterTest, APartialRunThatIsSetUpWhileItsSessionClosesLeavesNothing) {
+  const std::shared_ptr<MasterSession> session = SessionWithPlan();
+  FakeWorker& own = (*workers_)["a"];
+  const StepSignature signature = {{}, {}, {"on_a"}};
+  SLUICE_EXPECT_OK(session->SetUpPartialRun(signature).status());
+  EXPECT_EQ(own.open_steps.size(), 1u);
+  own.at_step_rendezvous = [&] { SLUICE_EXPECT_OK(*Close(*session)); };
+  EXPECT_THAT(session->SetUpPartialRun(signature).status(),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("is not found")));
+  EXPECT_THAT(own.open_steps, IsEmpty());
+}
 
 TEST_F(MasterTest, ASessionIsFoundByItsHandleUntilItIsClosed) {
   const SessionOr session = Create();
@@ -142,6 +155,135 @@ TEST_F(MasterTest, TheCauseIsReportedAlsoWhenItsConsequenceComesFirst) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("cause")));
 }
 
+TEST_F(MasterTest, SeveralCausesAreAllReported) {
+  auto session = SessionWithPlan();
+  const auto status = Run(*session);
+  // Answers that were under way when the others were told to stop.
+  auto a = std::move((*workers_)["a"].steps);
+  auto b = std::move((*workers_)["b"].steps);
+  a[0].done(absl::InternalError("first"));
+  b[0].done(absl::OutOfRangeError("second"));
+  EXPECT_THAT(*status,
+              StatusIs(absl::StatusCode::kInternal,
+                       "\n=====================\n"
+                       "Internal: From /job:a/replica:0/task:0:\nfirst\n"
+                       "Out of range: From /job:b/replica:0/task:0:\nsecond"
+                       "\n=====================\n"));
+}
+
+TEST_F(MasterTest, AStepEndsWhenItsTimeIsUp) {
+  auto session = SessionWithPlan();
+  Notification ended;
+  absl::Status status;
+  MasterSession::RunArgs args;
+  args.options.timeout_ms = 20;
+  session->Run(plan_, args, [&](absl::Status s) {
+    status = std::move(s);
+    ended.Notify();
+  });
+  (*workers_)["a"].AnswerSteps(absl::OkStatus());
+  Notification cancelled;
+  Cancellation& part = *(*workers_)["b"].steps[0].cancellation;
+  const auto token = part.Register([&] { cancelled.Notify(); });
+  if (token != Cancellation::kNone) {
+    ASSERT_TRUE(cancelled.WaitFor(std::chrono::seconds(60)));
+  }
+  (*workers_)["b"].AnswerSteps(absl::OkStatus());
+  ASSERT_TRUE(ended.WaitFor(std::chrono::seconds(60)));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               "Operation timed out. The step still ran on "
+                               "/job:b/replica:0/task:0."));
+}
+
+TEST_F(MasterTest, OpeningASessionEndsWhenItsTimeIsUp) {
+  (*workers_)["b"].answers_status = false;
+  SessionOptions options;
+  options.operation_timeout_ms = 20;
+  Notification ended;
+  SessionOr result = absl::UnknownError("waits");
+  master_->CreateSession(options, nullptr, [&](SessionOr s) {
+    result = std::move(s);
+    ended.Notify();
+  });
+  ASSERT_TRUE(ended.WaitFor(std::chrono::seconds(60)));
+  EXPECT_THAT(result.status(), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                        HasSubstr("/job:b/replica:0/task:0")));
+  (*workers_)["b"].AnswerStatus(absl::UnavailableError("late"));
+}
+
+TEST_F(MasterTest, AClientElsewhereHearsWhichTaskWasStopped) {
+  SessionOptions options;
+  options.remote = true;
+  SessionOr remote = absl::UnknownError("waits");
+  master_->CreateSession(options, nullptr, [&](SessionOr s) { remote = s; });
+  ASSERT_TRUE(remote.ok()) << remote.status();
+  auto local = SessionWithPlan();
+  const auto step = Run(*local);
+  absl::Status remote_step = absl::UnknownError("runs");
+  SLUICE_ASSERT_OK((*remote)->Extend([](Graph& graph) {
+    Scope scope(graph);
+    scope.Device("/job:b").Named("on_b").AddNode("NoOp", {});
+    return scope.status();
+  }));
+  auto plan = (*remote)->Plan({{}, {}, {"on_b"}});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  (*remote)->Run(*plan, {}, [&](absl::Status s) { remote_step = s; });
+  master_->Shutdown();
+  AnswerSteps(absl::OkStatus(), absl::OkStatus());
+  EXPECT_THAT(
+      *step, StatusIs(absl::StatusCode::kCancelled, "The server was stopped."));
+  EXPECT_THAT(remote_step,
+              StatusIs(absl::StatusCode::kUnavailable,
+                       "The master /job:a/replica:0/task:0 at here:1 was "
+                       "stopped."));
+}
+
+TEST_F(MasterTest, AClientsOptionsAreOverTheServers) {
+  SessionOptions server;
+  server.operation_timeout_ms = 7000;
+  server.device_filters = {"/job:b"};
+  server.fold_constants = false;
+  MasterEnv env = master_->env();
+  master_ = std::make_unique<Master>(env, server);
+  EXPECT_EQ((*Create())->options().operation_timeout_ms, 7000);
+  EXPECT_FALSE((*Create())->options().fold_constants);
+  SessionOptions options;
+  options.operation_timeout_ms = 9000;
+  options.device_filters = {"/job:a"};
+  SessionOr session = absl::UnknownError("waits");
+  master_->CreateSession(options, nullptr, [&](SessionOr s) { session = s; });
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*session)->options().operation_timeout_ms, 9000);
+  EXPECT_THAT((*session)->options().device_filters,
+              ElementsAre("/job:b", "/job:a"));
+}
+
+TEST_F(MasterTest, OnlyStepsThatReachATaskThatWasLeftOutFail) {
+  (*workers_)["b"].answers_status = false;
+  SessionOptions options;
+  options.patience = std::chrono::milliseconds(1);
+  options.wanted_devices = {"/job:a"};
+  Notification opened;
+  SessionOr session = absl::UnknownError("waits");
+  master_->CreateSession(options, nullptr, [&](SessionOr s) {
+    session = std::move(s);
+    opened.Notify();
+  });
+  ASSERT_TRUE(opened.WaitFor(std::chrono::seconds(60)));
+  ASSERT_TRUE(session.ok()) << session.status();
+  SLUICE_ASSERT_OK((*session)->Extend([](Graph& graph) {
+    Scope scope(graph);
+    scope.Device("/job:a").Named("on_a").AddNode("NoOp", {});
+    scope.Device("/job:b").Named("on_b").AddNode("NoOp", {});
+    return scope.status();
+  }));
+  EXPECT_TRUE((*session)->Plan({{}, {}, {"on_a"}}).ok());
+  EXPECT_THAT((*session)->Plan({{}, {}, {"on_b"}}).status(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("Node on_b needs /job:b/replica:0/task:0")));
+  (*workers_)["b"].AnswerStatus(absl::UnavailableError("late"));
+}
+
 TEST_F(MasterTest, ClosingCancelsStepsAndWaitsForThem) {
   auto session = SessionWithPlan();
   const auto step = Run(*session);
@@ -172,19 +314,32 @@ TEST_F(MasterTest, AClosedSessionIsNotFound) {
 TEST_F(MasterTest, ResetClosesSessionsAndClearsContainersEverywhere) {
   auto session = SessionWithPlan();
   absl::Status reset = absl::UnknownError("");
-  master_->Reset({"c"}, [&](absl::Status s) {
+  master_->Reset({"c"}, {}, [&](absl::Status s) {
     reset = s;
     // It may call the master again.
     EXPECT_EQ(master_->num_sessions(), 0);
-    master_->Reset({}, [](absl::Status) {});
+    master_->Reset({}, {}, [](absl::Status) {});
   });
   SLUICE_EXPECT_OK(reset);
   EXPECT_TRUE(absl::IsAborted(*Run(*session)));
   EXPECT_THAT((*workers_)["b"].cleaned, IsEmpty());
   (*workers_)["b"].clean_status = absl::UnavailableError("away");
-  master_->Reset({"c"}, [&](absl::Status s) { reset = s; });
+  master_->Reset({"c"}, {}, [&](absl::Status s) { reset = s; });
   EXPECT_TRUE(absl::IsUnavailable(reset));
   EXPECT_THAT((*workers_)["a"].cleaned, ElementsAre("c"));
+}
+
+TEST_F(MasterTest, ResetClearsOnlyTheTasksThatTheFiltersLeave) {
+  absl::Status reset = absl::UnknownError("");
+  master_->Reset({"c"}, {"/job:a"}, [&](absl::Status s) { reset = s; });
+  SLUICE_EXPECT_OK(reset);
+  EXPECT_THAT((*workers_)["a"].cleaned, ElementsAre("c"));
+  EXPECT_THAT((*workers_)["b"].cleaned, IsEmpty());
+  master_->Reset({"d"}, {"/job:c"}, [&](absl::Status s) { reset = s; });
+  SLUICE_EXPECT_OK(reset);
+  EXPECT_THAT((*workers_)["a"].cleaned, ElementsAre("c"));
+  master_->Reset({"c"}, {"?"}, [&](absl::Status s) { reset = s; });
+  EXPECT_TRUE(absl::IsInvalidArgument(reset));
 }
 
 TEST_F(MasterTest, AStepCanBeCancelled) {
@@ -192,9 +347,9 @@ TEST_F(MasterTest, AStepCanBeCancelled) {
   absl::Status status = absl::UnknownError("runs");
   const int64_t id =
       session->Run(plan_, {}, [&](absl::Status s) { status = s; });
-  session->CancelStep(id, absl::DeadlineExceededError("too slow"));
+  session->CancelStep(id, absl::CancelledError("enough"));
   AnswerSteps(absl::OkStatus(), absl::OkStatus());
-  EXPECT_EQ(status, absl::DeadlineExceededError("too slow"));
+  EXPECT_EQ(status, absl::CancelledError("enough"));
   session->CancelStep(id, absl::CancelledError(""));  // It is over: nothing.
 }
 
@@ -221,6 +376,15 @@ TEST_F(MasterTest, OnlyStepsThatReachANodeThatCannotBePlacedFail) {
       StatusIs(absl::StatusCode::kInvalidArgument,
                testing::AllOf(HasSubstr("lost"), HasSubstr("/job:nowhere"),
                               HasSubstr("/job:b/replica:0/task:0"))));
+}
+
+TEST(PrivateMaster, TellsItsDeviceMapping) {
+  SessionOptions options;
+  options.log_device_placement = true;
+  testing::internal::CaptureStdout();
+  MakePrivateMaster(options)->CreateSession(options, nullptr, [](SessionOr) {});
+  EXPECT_EQ(testing::internal::GetCapturedStdout(),
+            "Device mapping: no known devices.\n");
 }
 
 TEST(LocalMasters, AreFoundWhileTheyLive) {

@@ -28,6 +28,12 @@ struct SessionCluster {
   bool share_state = false;
 };
 
+// How long a session waits for missing tasks unless it is told otherwise.
+inline constexpr std::chrono::milliseconds kTaskDeadline =
+    std::chrono::minutes(10);
+// SLUICE_TASK_DEADLINE_SECONDS overrules it.
+std::chrono::milliseconds DefaultTaskDeadline();
+
 struct SessionOptions {
   bool allow_soft_placement = false;
   bool log_device_placement = false;
@@ -37,7 +43,7 @@ struct SessionOptions {
   // Resources of this session are its own and die with it.
   bool isolate_session_state = false;
   std::optional<SessionCluster> cluster;
-  // Limit for each call of this session; 0: none.
+  // Limit for each call of this session, and for opening it; 0: none.
   int64_t operation_timeout_ms = 0;
   // Float values cross from task to task as bfloat16.
   bool bfloat16_transfers = false;
@@ -53,14 +59,19 @@ struct SessionOptions {
   // CPU devices of a session that has its own worker.
   int num_cpus = 1;
   // How long a session waits for tasks that do not answer, counted from the
-  // last sign of any of them.
-  std::chrono::milliseconds task_deadline = std::chrono::minutes(10);
+  // change in any of them.
+  std::chrono::milliseconds task_deadline = DefaultTaskDeadline();
   // The devices that the nodes of the session's graph ask for (partial names,
   // "" for any), as far as it is known when the session is opened. Tasks that
   // none of them can mean are not waited for longer than `patience`. Empty:
   // nothing is known.
   std::set<std::string> wanted_devices = {};
   std::chrono::milliseconds patience = std::chrono::seconds(10);
+  // The client is another process.
+  bool remote = false;
+  // What the client asked for that only the log knows.
+  bool place_pruned_graph = false;
+  std::string text = {};
 };
 
 struct RunOptions {

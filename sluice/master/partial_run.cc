@@ -79,6 +79,13 @@ absl::Status PartialRunProgress::CheckComputable(
   return absl::OkStatus();
 }
 
+absl::Status NoSuchPartialRun(bool local_session) {
+  return InvalidArgument(
+      local_session
+          ? "Must run 'setup' before performing partial runs!"
+          : "Must run PartialRunSetup before performing partial runs");
+}
+
 void ExchangeTensors(const std::shared_ptr<Rendezvous>& tensors,
                      const DeviceInfo& client, const PartialRunArgs& args,
                      absl::AnyInvocable<void(absl::Status)> done) {

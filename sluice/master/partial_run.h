@@ -47,6 +47,9 @@ class PartialRunProgress {
   absl::flat_hash_map<std::string, bool> fetches_;
 };
 
+// For a name that no open partial run has; scripts know both texts.
+absl::Status NoSuchPartialRun(bool local_session);
+
 // The tensors of one call on their way: calls `done` with the first error, or
 // OK when all fetches are there.
 void ExchangeTensors(const std::shared_ptr<Rendezvous>& tensors,

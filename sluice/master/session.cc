@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/random.h"
+#include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
+#include "sluice/base/timer.h"
 #include "sluice/master/connect.h"
 #include "sluice/master/session_state.h"
 #include "sluice/passes/control_loops.h"
@@ -137,22 +140,24 @@ int64_t MasterSession::graph_version() const {
   return state_->version;
 }
 
-absl::Status MasterSession::State::CheckLeftOut() {
-  if (left_out.empty()) return absl::OkStatus();
+void MasterSession::State::RefuseLeftOut() {
+  if (left_out.empty()) return;
   std::vector<std::string> present;
   for (const ConnectedTask& task : tasks) present.push_back(task.name);
   for (int id = placed_nodes; id < graph.num_nodes(); ++id) {
-    const Node& node = *graph.node(id);
+    Node& node = *graph.node(id);
     const absl::StatusOr<DeviceName> device = DeviceName::Parse(node.device());
-    if (!device.ok()) continue;  // Placing it says what is wrong.
+    if (!device.ok()) continue;  // Placing it said what is wrong.
     for (const ConnectedTask& task : left_out) {
       if (!WouldGoTo(task.name, *device, present)) continue;
-      return Unavailable("Node ", node.name(), " needs ", task.name,
-                         ", which was not there when the session was opened (",
-                         task.missing, "). Open a new session.");
+      node.set_assigned_device("");
+      place_errors[id] =
+          Unavailable("Node ", node.name(), " needs ", task.name,
+                      ", which was not there when the session was opened (",
+                      task.missing, "). Open a new session.");
+      break;
     }
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
@@ -383,13 +388,28 @@ absl::Status NameTask(const absl::Status& status, const std::string& task) {
   return WithMessage(status, StrCat("From ", task, ":\n", status.message()));
 }
 
-// Combines what the parts said: causes before consequences, all causes if there
-// are several.
-void AddError(const absl::Status& status, absl::Status* combined) {
-  if (status.ok()) return;
-  if (combined->ok() || (IsDerived(*combined) && !IsDerived(status))) {
-    *combined = status;
+// One error of several causes, in TensorFlow's form.
+absl::Status Join(std::span<const absl::Status> roots) {
+  if (roots.size() == 1) return roots[0];
+  constexpr char kLine[] = "\n=====================\n";
+  std::string text = kLine;
+  for (const absl::Status& root : roots) {
+    StrAppend(&text, &root == &roots[0] ? "" : "\n", StatusText(root));
   }
+  return WithMessage(roots[0], StrCat(text, kLine));
+}
+
+// What a step that takes too long waits for, as far as this process knows.
+absl::Status TooLate(const MasterStep& step, const absl::Status& why) {
+  std::string waits;
+  for (const WaitInfo& wait : WaitTable::Global().List()) {
+    if (wait.step_id != step.id) continue;
+    StrAppend(&waits, waits.empty() ? ": " : ", ", wait.what, " (", wait.where,
+              ")");
+  }
+  return WithMessage(why,
+                     StrCat(why.message(), " The step still ran on ",
+                            absl::StrJoin(step.RunningOn(), ", "), waits, "."));
 }
 
 }  // namespace
@@ -423,6 +443,12 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
   if (args.metadata != nullptr && args.options.trace) {
     step->stats = std::make_unique<StepStatsCollector>();
   }
+  const int64_t limit = args.options.timeout_ms > 0
+                            ? args.options.timeout_ms
+                            : state_->options.operation_timeout_ms;
+  if (limit > 0 && state_->env.name_tasks && !step->plan->partial) {
+    step->deadline = TheClock().Now() + std::chrono::milliseconds(limit);
+  }
   absl::Status refused;
   {
     MutexLock lock(state_->mu);
@@ -436,6 +462,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
     step->done(refused);
     return;
   }
+  if (step->deadline) EndLateStepsAt(*step->deadline);
   state_->env.totals->started.fetch_add(1, std::memory_order_relaxed);
   step->left.store(static_cast<int>(num_parts), std::memory_order_relaxed);
   const std::shared_ptr<const StepPlan> keep = step->plan;
@@ -446,6 +473,9 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
     request.step_id = step->id;
     request.cancellation = &step->parts[i].cancellation;
     request.stats = step->stats.get();
+    if (args.metadata != nullptr && args.options.partition_graphs) {
+      request.device_graphs = &step->parts[i].graphs;
+    }
     if (part.has_client_edges) {
       request.feeds = args.feeds;
       request.fetches = args.fetches;
@@ -460,9 +490,14 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
         bool cause = false;
         {
           MutexLock lock(step->mu);
-          cause = !IsDerived(status) &&
-                  (step->status.ok() || IsDerived(step->status));
-          AddError(status, &step->status);
+          const bool root = !IsDerived(status);
+          cause = root && (step->status.ok() || IsDerived(step->status));
+          if (cause || step->status.ok()) step->status = status;
+          // After the first, some parts end because they were told to.
+          if (cause ||
+              (root && !step->roots.empty() && !absl::IsCancelled(status))) {
+            step->roots.push_back(status);
+          }
         }
         if (cause && step->plan->parts.size() > 1) step->CancelParts(status);
       }
@@ -483,7 +518,42 @@ void MasterSession::CancelStep(int64_t step_id, const absl::Status& why) {
       if (running->id == step_id) step = running;
     }
   }
-  if (step != nullptr) step->Cancel(why);
+  if (step == nullptr) return;
+  const bool late = state_->env.name_tasks && absl::IsDeadlineExceeded(why);
+  step->Cancel(late ? TooLate(*step, why) : why);
+}
+
+void MasterSession::EndLateStepsAt(SteadyTime time) {
+  {
+    MutexLock lock(state_->mu);
+    if (time >= state_->next_look) return;
+    state_->next_look = time;
+  }
+  CallLater(time - TheClock().Now(), [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->EndLateSteps();
+  });
+}
+
+void MasterSession::EndLateSteps() {
+  std::vector<std::shared_ptr<MasterStep>> late;
+  SteadyTime next = SteadyTime::max();
+  {
+    MutexLock lock(state_->mu);
+    state_->next_look = next;
+    const SteadyTime now = TheClock().Now();
+    for (const auto& step : state_->running) {
+      if (!step->deadline) continue;
+      if (*step->deadline > now) {
+        next = std::min(next, *step->deadline);
+      } else {
+        late.push_back(step);
+      }
+    }
+  }
+  for (const auto& step : late) {
+    step->Cancel(TooLate(*step, DeadlineExceeded("Operation timed out.")));
+  }
+  if (next != SteadyTime::max()) EndLateStepsAt(next);
 }
 
 void MasterSession::FinishStep(MasterStep* step) {
@@ -492,7 +562,7 @@ void MasterSession::FinishStep(MasterStep* step) {
   absl::Status status;
   {
     MutexLock lock(step->mu);
-    status = step->status;
+    status = step->roots.empty() ? step->status : Join(step->roots);
   }
   if (IsDerived(status)) {
     status = WithMessage(
@@ -501,8 +571,10 @@ void MasterSession::FinishStep(MasterStep* step) {
   if (step->metadata != nullptr) {
     if (step->stats != nullptr)
       step->metadata->step_stats = step->stats->Take();
-    for (const StepPlan::TaskPart& part : plan->parts) {
-      step->metadata->partition_graphs.push_back(part.definition);
+    for (size_t i = 0; i < plan->parts.size(); ++i) {
+      for (auto& graph : step->parts[i].graphs) {
+        step->metadata->partition_graphs.push_back(std::move(graph));
+      }
     }
   }
   const int64_t id = step->id;
@@ -586,10 +658,7 @@ MasterSession::Info MasterSession::info() const {
     Info::RunningStep& running = info.steps.emplace_back();
     running.id = step->id;
     running.since = step->since;
-    for (size_t i = 0; i < step->plan->parts.size(); ++i) {
-      if (step->parts[i].done.load(std::memory_order_relaxed)) continue;
-      running.running_on.push_back(step->plan->parts[i].task);
-    }
+    running.running_on = step->RunningOn();
   }
   return info;
 }

@@ -37,7 +37,10 @@ struct MasterEnv {
   std::shared_ptr<WorkerCache> workers;
   // The task this master belongs to; feeds enter and fetches leave there.
   std::string own_task;
-  // Errors name the task they come from. Off for sessions without a cluster.
+  // Where other tasks find it, "host:port".
+  std::string own_address = {};
+  // Errors name the task they come from, and steps end when their time is up.
+  // Off for sessions without a cluster, whose client sees to that.
   bool name_tasks = true;
   // The workers of a cluster that a client gives, of which this task is
   // `own_task`. Empty: there are none but those above.
@@ -94,7 +97,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   };
   // Runs one step. `done` is called exactly once, before Run returns if nothing
   // had to be waited for. Does not block, but works on this thread as long as
-  // there is work, and calls Patience::Check on the way. Returns the step's id.
+  // there is work, and calls Patience::Check on the way. The step ends with
+  // DEADLINE_EXCEEDED when the time of its options, or else of the session's,
+  // is up. Returns the step's id.
   int64_t Run(std::shared_ptr<const StepPlan> plan, const RunArgs& args,
               Done done);
   // The same for who must know the id before.
@@ -154,6 +159,10 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   static void OpenWorkerSessions(std::shared_ptr<MasterSession> session,
                                  CreateDone done);
   void FinishStep(struct MasterStep* step);
+  // Ends the steps whose time is up: now, or at `time` unless it will be done
+  // earlier anyway.
+  void EndLateSteps();
+  void EndLateStepsAt(SteadyTime time);
   void EndPartialCall(const std::string& name,
                       const std::shared_ptr<struct OpenPartialRun>& run,
                       absl::Status status, Done done);

@@ -11,11 +11,17 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   run->step_id = state_->NewStepId();
   run->tensors = state_->FindTask(state_->env.own_task)
                      ->worker->StepRendezvous(run->step_id, state_->handle);
-  MutexLock lock(state_->mu);
-  if (state_->closed) return state_->Gone();
-  std::string name = StrCat(state_->next_partial_run++);
-  state_->partial_runs[name] = std::move(run);
-  return name;
+  {
+    MutexLock lock(state_->mu);
+    if (!state_->closed) {
+      std::string name = StrCat(state_->next_partial_run++);
+      state_->partial_runs[name] = std::move(run);
+      return name;
+    }
+  }
+  // Closed meanwhile: nobody else knows of it.
+  CleanUpStep(*run->plan, run->step_id);
+  return state_->Gone();
 }
 
 void MasterSession::RunPartially(const std::string& name,
@@ -27,8 +33,7 @@ void MasterSession::RunPartially(const std::string& name,
     if (it != state_->partial_runs.end()) run = it->second;
   }
   if (run == nullptr) {
-    done(InvalidArgument(
-        "Must run PartialRunSetup before performing partial runs"));
+    done(NoSuchPartialRun(/*local_session=*/!state_->env.name_tasks));
     return;
   }
   bool last;

@@ -112,6 +112,8 @@ struct MasterSession::State {
   int64_t next_partial_run SLUICE_GUARDED_BY(mu) = 0;
   absl::flat_hash_map<int64_t, Callable> callables SLUICE_GUARDED_BY(mu);
   int64_t next_callable SLUICE_GUARDED_BY(mu) = 0;
+  // When EndLateSteps is called next.
+  SteadyTime next_look SLUICE_GUARDED_BY(mu) = SteadyTime::max();
   bool torn_down SLUICE_GUARDED_BY(mu) = false;
   std::vector<Done> waiting_close SLUICE_GUARDED_BY(mu);
 
@@ -131,18 +133,25 @@ struct MasterSession::State {
 
   absl::Status PlaceNewNodes() SLUICE_REQUIRES(graph_mu) {
     if (placed_nodes == graph.num_nodes()) return absl::OkStatus();
-    SLUICE_RETURN_IF_ERROR(CheckLeftOut());
     PlaceOptions place;
     place.allow_soft = options.allow_soft_placement;
     place.log = options.log_device_placement;
     SLUICE_ASSIGN_OR_RETURN(place.own_task, DeviceName::Parse(env.own_task));
+    // Only what has state must stay where it is.
+    for (int id = 0; id < placed_nodes; ++id) {
+      Node* node = graph.node(id);
+      if (!node->op().def.stateful) node->set_assigned_device("");
+    }
+    place_errors.clear();
     SLUICE_RETURN_IF_ERROR(Place(graph, devices, place, &place_errors));
+    RefuseLeftOut();
     placed_nodes = graph.num_nodes();
     return absl::OkStatus();
   }
 
-  // Whether new nodes need a task that the session was opened without.
-  absl::Status CheckLeftOut() SLUICE_REQUIRES(graph_mu);
+  // Takes back the placement of new nodes that belong on a task that the
+  // session was opened without.
+  void RefuseLeftOut() SLUICE_REQUIRES(graph_mu);
   absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature);
   // Step ids only have to differ from those of other sessions; a random start
   // and counting on is enough and costs nothing.
@@ -159,14 +168,28 @@ struct MasterStep {
   RunMetadata* metadata = nullptr;
   std::unique_ptr<StepStatsCollector> stats;
   const SteadyTime since = CoarseNow();
+  std::optional<SteadyTime> deadline;
   struct Part {
     Cancellation cancellation;  // A worker cancels it when a node fails.
     std::atomic<bool> done{false};
+    std::vector<std::shared_ptr<const Graph>> graphs;  // If asked for.
   };
   std::unique_ptr<Part[]> parts;
   std::atomic<int> left{0};
   Mutex mu;
   absl::Status status SLUICE_GUARDED_BY(mu);
+  // All causes of its failure, in the order they came.
+  std::vector<absl::Status> roots SLUICE_GUARDED_BY(mu);
+
+  // Tasks whose part is not done.
+  std::vector<std::string> RunningOn() const {
+    std::vector<std::string> tasks;
+    for (size_t i = 0; i < plan->parts.size(); ++i) {
+      if (parts[i].done.load(std::memory_order_relaxed)) continue;
+      tasks.push_back(plan->parts[i].task);
+    }
+    return tasks;
+  }
 
   void Cancel(const absl::Status& why) {
     {

@@ -1,6 +1,8 @@
 // How a service answers a call with a message. Private to rpc/.
 #pragma once
 
+#include "sluice/base/blocking_pool.h"
+#include "sluice/base/status.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/generic_server.h"
 
@@ -28,6 +30,23 @@ inline void Answer(ServerCall& call, const absl::Status& status,
   } else {
     call.Fail(status);
   }
+}
+
+inline void FailForMemory(ServerCall& call) {
+  call.Fail(ResourceExhausted("Out of memory while reading a request"));
+}
+
+// RunBlocking for `task`, which answers `call` at its end: a request that takes
+// more memory than there is must not end the server.
+template <typename Task>
+void RunBlockingFor(std::shared_ptr<ServerCall> call, Task task) {
+  RunBlocking([call = std::move(call), task = std::move(task)]() mutable {
+    try {
+      task();
+    } catch (const std::bad_alloc&) {
+      FailForMemory(*call);
+    }
+  });
 }
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include "sluice/base/copy_past_caches.h"
 #include "sluice/base/status.h"
 #include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/utf8.h"
 #include "sluice/tensor/codec.h"
 
 namespace sluice {
@@ -40,9 +41,9 @@ grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   // Longer texts do not fit a header.
   constexpr size_t kMaxText = 3072;
-  std::string text(status.message());
+  std::string text = Utf8(ToStd(status.message()));
   if (text.size() > kMaxText) {
-    text.resize(kMaxText);
+    text.resize(WholeCharacters(text, kMaxText));
     text += " ... [truncated]";
   }
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), text);

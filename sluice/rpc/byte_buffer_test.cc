@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sluice/base/status.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/utf8.h"
 #include "sluice/tensor/codec.h"
 
 namespace sluice {
@@ -173,6 +175,18 @@ TEST(GrpcStatus, KeepsItsCodeAndText) {
 TEST(GrpcStatus, ARestartedPeerIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(
       FromGrpc(grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed"))));
+}
+
+TEST(ToGrpc, CutsALongTextBetweenCharacters) {
+  for (const char* start : {"", "1"}) {
+    std::string text = start;
+    while (text.size() < 5000) text += "\xc3\xa9";
+    const std::string sent = ToGrpc(InvalidArgument(text)).error_message();
+    EXPECT_EQ(Utf8(sent), sent);
+    EXPECT_LT(sent.size(), 3100);
+    EXPECT_GT(sent.size(), 3070);
+  }
+  EXPECT_EQ(ToGrpc(InvalidArgument("caf\xe9")).error_message(), "caf\\xe9");
 }
 
 }  // namespace

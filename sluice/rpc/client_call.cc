@@ -274,7 +274,8 @@ std::string WhyUnreachable(const std::string& address,
   }
   // A process that accepts connections and says nothing, or a host that drops
   // what is sent to it.
-  if (has("timed out") || absl::IsDeadlineExceeded(status)) {
+  if (has("timed out") || has("watchdog timeout") || has("no answer from") ||
+      absl::IsDeadlineExceeded(status)) {
     return StrCat("no answer from ", address);
   }
   if (has("http1") || has("HTTP/") || has("RST_STREAM") || has("SETTINGS") ||

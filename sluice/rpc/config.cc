@@ -57,6 +57,12 @@ SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config,
   options.static_graph = config.experimental().optimize_for_static_graph();
   options.no_partition_graphs =
       config.experimental().disable_output_partition_graphs();
+  if (config.rpc_options().sluice_task_deadline_in_ms() > 0) {
+    options.task_deadline = std::chrono::milliseconds(
+        config.rpc_options().sluice_task_deadline_in_ms());
+  }
+  options.place_pruned_graph = config.graph_options().place_pruned_graph();
+  options.text = config.ShortDebugString();
   options.use_rpc = config.rpc_options().use_rpc_for_inprocess_master();
   auto cpus = config.device_count().find("CPU");
   if (cpus != config.device_count().end()) options.num_cpus = cpus->second;
@@ -69,6 +75,13 @@ SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config,
         config.experimental().share_session_state_in_clusterspec_propagation();
   }
   return options;
+}
+
+void TaskDeadlineToConfig(const SessionOptions& options,
+                          pb::ConfigProto* config) {
+  if (options.task_deadline == kTaskDeadline) return;
+  config->mutable_rpc_options()->set_sluice_task_deadline_in_ms(
+      options.task_deadline.count());
 }
 
 void SessionOptionsToConfig(const SessionOptions& options,
@@ -93,6 +106,7 @@ void SessionOptionsToConfig(const SessionOptions& options,
       options.static_graph);
   config->mutable_experimental()->set_disable_output_partition_graphs(
       options.no_partition_graphs);
+  TaskDeadlineToConfig(options, config);
   if (options.cluster) {
     TasksToProto(options.cluster->tasks, config->mutable_cluster_def());
     config->mutable_experimental()
@@ -156,8 +170,11 @@ void NodeStatsToProto(const NodeStats& node, pb::NodeExecStats* out) {
     pb::TensorDescription* tensor = o->mutable_tensor_description();
     tensor->set_dtype(DTypeToProto(output.dtype));
     ShapeToProto(output.shape, tensor->mutable_shape());
-    tensor->mutable_allocation_description()->set_requested_bytes(output.bytes);
-    tensor->mutable_allocation_description()->set_allocator_name("cpu");
+    pb::AllocationDescription* memory =
+        tensor->mutable_allocation_description();
+    memory->set_requested_bytes(output.bytes);
+    memory->set_allocated_bytes(output.bytes);
+    memory->set_allocator_name("cpu");
   }
 }
 

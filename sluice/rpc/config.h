@@ -27,6 +27,11 @@ SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config,
 void SessionOptionsToConfig(const SessionOptions& options,
                             pb::ConfigProto* config);
 
+// The part of it that may come from the client's environment. The default is
+// left to the master.
+void TaskDeadlineToConfig(const SessionOptions& options,
+                          pb::ConfigProto* config);
+
 // Tasks by name ("/job:ps/replica:0/task:0").
 std::map<std::string, std::string> TasksFromProto(
     const pb::ClusterDef& cluster);

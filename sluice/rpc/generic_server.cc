@@ -2,6 +2,7 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -21,10 +22,11 @@ namespace {
 constexpr int kAccepting = 16;
 
 // Closed before the completion queues are: whoever answers a call later must
-// not touch them any more. Shared by the server and its calls.
+// not touch them any more. Shared by the server and its calls, which hold it
+// together: gRPC writes megabytes while they do.
 struct Gate {
-  Mutex mu;
-  bool closed SLUICE_GUARDED_BY(mu) = false;
+  std::shared_mutex mu;
+  bool closed = false;  // Guarded by mu.
 };
 
 class Call : public ServerCall, public std::enable_shared_from_this<Call> {
@@ -42,7 +44,7 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
                      grpc::ServerCompletionQueue* queue,
                      const GenericServer::Options* options,
                      const std::shared_ptr<Gate>& gate) {
-    MutexLock lock(gate->mu);
+    const std::shared_lock lock(gate->mu);
     if (gate->closed) return;
     auto call = std::make_shared<Call>(service, queue, options, gate);
     call->self_ = call;
@@ -96,7 +98,7 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
   // Starts the call's last operation; nobody listens once the gate is closed.
   void Post(absl::FunctionRef<void()> start) {
     {
-      MutexLock lock(gate_->mu);
+      const std::shared_lock lock(gate_->mu);
       if (!gate_->closed) {
         start();
         return;
@@ -227,6 +229,11 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // And so does the server, as clients do (client_call.cc): the steps of a host
+  // that lost its power would wait for ever and take what is for others.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Calls may wait long to be accepted under load.
   builder.AddChannelArgument("grpc.server_max_unrequested_time_in_server",
                              3600);
@@ -271,7 +278,7 @@ void GenericServer::Shutdown() {
     // A deadline in the past cancels what is still open.
     state_->server->Shutdown(std::chrono::system_clock::now());
     {
-      MutexLock lock(state_->gate->mu);
+      const std::unique_lock lock(state_->gate->mu);
       state_->gate->closed = true;
     }
     for (auto& queue : state_->queues) queue->Shutdown();

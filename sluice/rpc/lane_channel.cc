@@ -1,9 +1,11 @@
 #include "sluice/rpc/lane_channel.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
 #include "absl/strings/str_format.h"
+#include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/random.h"
 #include "sluice/base/status.h"
@@ -16,6 +18,15 @@ namespace sluice {
 namespace {
 
 constexpr auto kAskTimeout = std::chrono::seconds(5);
+// Between attempts to get a lane: at first, and later on.
+constexpr SteadyTime::duration kFirstPause = std::chrono::seconds(1);
+constexpr SteadyTime::duration kLongestPause = std::chrono::minutes(1);
+
+// Whether a lane that could not be had for this reason is never to be had.
+bool IsFinal(const absl::Status& why) {
+  return absl::IsNotFound(why) || absl::IsPermissionDenied(why) ||
+         absl::IsUnimplemented(why) || absl::IsInvalidArgument(why);
+}
 
 class LaneChannel : public RpcChannel,
                     public std::enable_shared_from_this<LaneChannel> {
@@ -64,6 +75,7 @@ class LaneChannel : public RpcChannel,
 
  private:
   enum class Offer { kUnknown, kAsked, kNone, kTaken };
+  using LaneOr = absl::StatusOr<std::shared_ptr<LaneClient>>;
 
   std::shared_ptr<LaneClient> Lane() {
     MutexLock lock(mu_);
@@ -84,7 +96,10 @@ class LaneChannel : public RpcChannel,
       if (absl::IsUnavailable(status) && offer_ == Offer::kNone) {
         offer_ = Offer::kUnknown;
       }
-      if (!status.ok() || offer_ != Offer::kUnknown) return;
+      if (!status.ok() || offer_ != Offer::kUnknown ||
+          RealClock().Now() < next_try_) {
+        return;
+      }
       offer_ = Offer::kAsked;
     }
     Options options;
@@ -92,34 +107,55 @@ class LaneChannel : public RpcChannel,
     grpc_->Call(paths::kGetStatus, pb::GetStatusRequest(), options,
                 [weak = weak_from_this()](const absl::Status& status,
                                           grpc::ByteBuffer buffer) {
-                  pb::GetStatusResponse response;
                   auto self = weak.lock();
                   if (self == nullptr) return;
-                  if (!status.ok() || !FromByteBuffer(&buffer, &response) ||
-                      response.sluice_lane().empty()) {
-                    self->Take(nullptr);
-                    return;
+                  pb::GetStatusResponse response;
+                  if (!status.ok()) {
+                    self->Take(status);
+                  } else if (!FromByteBuffer(&buffer, &response) ||
+                             response.sluice_lane().empty()) {
+                    self->Take(NotFound("the server has none"));
+                  } else {
+                    LaneClient::Connect(response.sluice_lane(),
+                                        [weak](LaneOr lane) {
+                                          if (auto self = weak.lock()) {
+                                            self->Take(std::move(lane));
+                                          } else if (lane.ok()) {
+                                            (*lane)->Release();
+                                          }
+                                        });
                   }
-                  LaneClient::Connect(response.sluice_lane(),
-                                      [weak](std::shared_ptr<LaneClient> lane) {
-                                        if (auto self = weak.lock()) {
-                                          self->Take(std::move(lane));
-                                        } else if (lane != nullptr) {
-                                          lane->Release();
-                                        }
-                                      });
                 });
   }
 
-  void Take(std::shared_ptr<LaneClient> lane) {
-    MutexLock lock(mu_);
-    offer_ = lane == nullptr ? Offer::kNone : Offer::kTaken;
-    lane_ = std::move(lane);
+  void Take(LaneOr lane) {
+    {
+      MutexLock lock(mu_);
+      if (lane.ok()) {
+        offer_ = Offer::kTaken;
+        lane_ = *std::move(lane);
+        pause_ = kFirstPause;
+        return;
+      }
+      if (IsFinal(lane.status())) {
+        offer_ = Offer::kNone;
+        return;
+      }
+      offer_ = Offer::kUnknown;
+      next_try_ = RealClock().Now() + pause_;
+      const bool told = pause_ > kFirstPause;
+      pause_ = std::min(2 * pause_, kLongestPause);
+      if (told) return;
+    }
+    SLUICE_LOG(INFO) << "Calls to " << address()
+                     << " go by gRPC for now: " << lane.status().message();
   }
 
   const std::shared_ptr<RpcChannel> grpc_;
   mutable Mutex mu_;
   Offer offer_ SLUICE_GUARDED_BY(mu_) = Offer::kUnknown;
+  SteadyTime next_try_ SLUICE_GUARDED_BY(mu_);
+  SteadyTime::duration pause_ SLUICE_GUARDED_BY(mu_) = kFirstPause;
   std::shared_ptr<LaneClient> lane_ SLUICE_GUARDED_BY(mu_);
 };
 

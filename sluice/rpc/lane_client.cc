@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "sluice/base/logging.h"
 #include "sluice/base/status.h"
 #include "sluice/base/timer.h"
 #include "sluice/rpc/lane_socket.h"
 
 namespace sluice {
 namespace {
+
+// A landing reads what stands before a tensor: its type and shape. Nothing
+// longer is shown to it.
+constexpr size_t kMostLandingLead = 64 << 10;
 
 std::string_view View(const grpc::Slice& slice) {
   return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
@@ -20,8 +23,7 @@ std::string_view View(const grpc::Slice& slice) {
 void LaneClient::Connect(const std::string& name, Ready ready) {
   const absl::StatusOr<int> fd = ConnectLane(name);
   if (!fd.ok()) {
-    SLUICE_VLOG(1) << fd.status().message();
-    ready(nullptr);
+    ready(fd.status());
     return;
   }
   auto client = std::make_shared<LaneClient>(*fd, std::move(ready));
@@ -33,11 +35,13 @@ void LaneClient::Connect(const std::string& name, Ready ready) {
 }
 
 LaneClient::LaneClient(int fd, Ready ready)
-    : LaneConnection(fd, /*most_bytes=*/SIZE_MAX), ready_(std::move(ready)) {}
+    : LaneConnection(fd, End::kClient, /*most_bytes=*/SIZE_MAX),
+      ready_(std::move(ready)) {}
 
 bool LaneClient::Call(const char* path, const grpc::ByteBuffer& request,
                       const RpcChannel::Options& options,
                       RpcChannel::Done& done) {
+  if (LaneLoop::AreParents()) return false;
   LaneHeader header;
   header.kind = LaneKind::kCall;
   if (options.deadline) {
@@ -46,41 +50,42 @@ bool LaneClient::Call(const char* path, const grpc::ByteBuffer& request,
                *options.deadline - RealClock().Now())
                .count());
   }
+  absl::Status cancelled;
   {
+    // Held until all is done: as soon as the call can end, the cancellation may
+    // go.
     MutexLock lock(mu_);
     if (over_ || calls_.size() >= most_calls_) return false;
     header.call = next_++;
-    OpenCall& call = calls_[header.call];
-    call.done = std::move(done);
-    call.landing = options.landing;
-    call.deadline = options.deadline;
-    if (call.deadline) deadlines_.insert({*call.deadline, header.call});
-    call.cancellation = options.cancellation;
-    call.counts = &OutgoingCalls().Of(path);
-    call.counts->calls.fetch_add(1, std::memory_order_relaxed);
-    call.counts->request_bytes.fetch_add(static_cast<int64_t>(request.Length()),
-                                         std::memory_order_relaxed);
-  }
-  // Before anything is sent: with the answer the cancellation may go.
-  Cancellation::Token token = Cancellation::kNone;
-  if (Cancellation* const cancellation = options.cancellation) {
-    token = cancellation->Register(
-        [weak = weak_from_this(), id = header.call, cancellation] {
-          if (auto self = std::static_pointer_cast<LaneClient>(weak.lock())) {
-            self->Cancel(id, cancellation->status());
-          }
-        });
-    if (token == Cancellation::kNone) {
-      Cancel(header.call, cancellation->status());
-      return true;
+    Cancellation* const cancellation = options.cancellation;
+    Cancellation::Token token = Cancellation::kNone;
+    if (cancellation != nullptr) {
+      token = cancellation->Register(
+          [weak = weak_from_this(), id = header.call, cancellation] {
+            if (auto self = std::static_pointer_cast<LaneClient>(weak.lock())) {
+              self->Cancel(id, cancellation->status());
+            }
+          });
+      if (token == Cancellation::kNone) cancelled = cancellation->status();
+    }
+    if (cancelled.ok()) {
+      OpenCall& call = calls_[header.call];
+      call.done = std::move(done);
+      call.landing = options.landing;
+      call.deadline = options.deadline;
+      if (call.deadline) deadlines_.insert({*call.deadline, header.call});
+      call.cancellation = cancellation;
+      call.token = token;
+      call.counts = &OutgoingCalls().Of(path);
+      call.counts->calls.fetch_add(1, std::memory_order_relaxed);
+      call.counts->request_bytes.fetch_add(
+          static_cast<int64_t>(request.Length()), std::memory_order_relaxed);
+      Enqueue(header, path, Slices(request));
     }
   }
-  {
-    MutexLock lock(mu_);
-    const auto it = calls_.find(header.call);
-    if (it == calls_.end()) return true;  // Cancelled or broken already.
-    it->second.token = token;
-    Enqueue(header, path, Slices(request));
+  if (!cancelled.ok()) {
+    done(std::move(cancelled), {});
+    return true;
   }
   Flush();
   if (options.deadline) CheckDeadlinesAt(*options.deadline);
@@ -219,6 +224,7 @@ void LaneClient::Return(uint64_t loan) {
 }
 
 void* LaneClient::Place(const LaneHeader& header, const grpc::Slice& lead) {
+  if (lead.size() > kMostLandingLead) return nullptr;
   Landing* landing = nullptr;
   {
     MutexLock lock(mu_);
@@ -272,8 +278,10 @@ absl::Status LaneClient::OnMessage(LaneMessage message) {
     status =
         absl::Status(static_cast<absl::StatusCode>(header.code), message.text);
   }
-  if (lent.size() > 0 && (call.landing == nullptr ||
-                          !call.landing->Borrow(View(message.lead), lent))) {
+  const bool borrowed = lent.size() > 0 && call.landing != nullptr &&
+                        message.lead.size() <= kMostLandingLead &&
+                        call.landing->Borrow(View(message.lead), lent);
+  if (lent.size() > 0 && !borrowed) {
     message.tail = std::move(lent);
   }
   lent = grpc::Slice();
@@ -289,7 +297,8 @@ void LaneClient::OnClosed(const absl::Status& why) {
     calls.swap(calls_);
     deadlines_.clear();
   }
-  if (auto ready = std::exchange(ready_, nullptr)) ready(nullptr);
+  arena_ = nullptr;  // Only what is lent keeps it now.
+  if (auto ready = std::exchange(ready_, nullptr)) ready(why);
   for (auto& [id, call] : calls) {
     const absl::Status status = call.cancelled.ok() ? why : call.cancelled;
     Deliver(std::move(call), status, {});

@@ -19,9 +19,11 @@ namespace sluice {
 // Thread-safe.
 class LaneClient : public LaneConnection {
  public:
-  // Gets the lane when the peer has said hello; nullptr if it did not.
-  using Ready = absl::AnyInvocable<void(std::shared_ptr<LaneClient>)>;
-  // Connects to the lane of that name on this machine. `ready` is called once.
+  // Gets the lane when the peer has said hello, or why it did not.
+  using Ready =
+      absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<LaneClient>>)>;
+  // Connects to the lane of that name on this machine (ConnectLane has the
+  // errors). `ready` is called once.
   static void Connect(const std::string& name, Ready ready);
 
   LaneClient(int fd, Ready ready);

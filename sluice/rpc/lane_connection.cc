@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -23,6 +24,8 @@ constexpr size_t kMostText = 8 << 10;
 constexpr uint64_t kImpossible = uint64_t{1} << 46;
 // So that one peer does not keep the others waiting.
 constexpr int kReadsAtOnce = 16;
+// A client that takes no answers is not heard while this much waits for it.
+constexpr size_t kMostQueued = 64 << 20;
 // A peer that says nothing is noticed within 30 s (DESIGN D7).
 constexpr auto kQuiet = seconds(8);
 constexpr auto kPongPatience = seconds(12);
@@ -49,8 +52,9 @@ grpc::ByteBuffer LaneMessage::Payload() const {
   return grpc::ByteBuffer(parts, tail.size() > 0 ? 2 : 1);
 }
 
-LaneConnection::LaneConnection(int fd, size_t most_bytes)
+LaneConnection::LaneConnection(int fd, End end, size_t most_bytes)
     : fd_(fd),
+      end_(end),
       most_bytes_(most_bytes),
       loop_(LaneLoop::Next()),
       input_(kInputBytes),
@@ -61,9 +65,14 @@ LaneConnection::~LaneConnection() {
   close(fd_);
 }
 
-void LaneConnection::Start() { loop_.Add(fd_, shared_from_this()); }
+void LaneConnection::Start() {
+  const absl::Status watched = loop_.Add(fd_, shared_from_this());
+  if (!watched.ok()) Finish(watched);
+}
 
-void LaneConnection::HangUp() { shutdown(fd_, SHUT_RDWR); }
+void LaneConnection::HangUp() {
+  if (!LaneLoop::AreParents()) shutdown(fd_, SHUT_RDWR);
+}
 
 void LaneConnection::Close(const absl::Status& why) {
   loop_.Remove(loop_id(), fd_);
@@ -89,7 +98,7 @@ std::vector<grpc::Slice> LaneConnection::Slices(
 
 void LaneConnection::Enqueue(LaneHeader header, std::string_view text,
                              std::vector<grpc::Slice> body, int fd) {
-  if (closed()) return;
+  if (closed() || LaneLoop::AreParents()) return;
   text = text.substr(0, kMostText);
   header.text = static_cast<uint32_t>(text.size());
   for (const grpc::Slice& slice : body) header.lead += slice.size();
@@ -101,13 +110,17 @@ void LaneConnection::Enqueue(LaneHeader header, std::string_view text,
   out.prefix.reserve(sizeof(header) + text.size());
   out.prefix.append(reinterpret_cast<const char*>(&header), sizeof(header));
   out.prefix.append(text);
+  out.memory = sizeof(out) + out.prefix.size();
+  for (const grpc::Slice& slice : body) out.memory += slice.size();
   out.body = std::move(body);
   out.fd = fd;
   MutexLock lock(mu_);
+  queued_ += out.memory;
   outgoing_.push_back(std::move(out));
 }
 
 void LaneConnection::Flush() {
+  if (LaneLoop::AreParents()) return;
   {
     MutexLock lock(mu_);
     if (flushing_) return;  // Who does will see what is new.
@@ -134,11 +147,12 @@ bool LaneConnection::SendNext() {
     if (sent) {
       gone = std::move(outgoing_.front());
       outgoing_.pop_front();
+      queued_ -= gone.memory;
       return true;
     }
     flushing_ = false;
   }
-  loop_.Watch(loop_id(), fd_, /*input=*/true, /*output=*/true);
+  loop_.Watch(loop_id(), fd_, /*input=*/!IsStuffed(), /*output=*/true);
   return false;
 }
 
@@ -174,7 +188,11 @@ bool LaneConnection::SendRest(Outgoing& out) {
     }
     const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
-    // Of a broken connection the loop hears itself.
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+      // Trying on would help nobody. The loop hears of the end.
+      if (errno != EPIPE) send_error_.store(errno, std::memory_order_relaxed);
+      HangUp();
+    }
     if (sent < 0) return false;
     out.sent += static_cast<size_t>(sent);
   }
@@ -187,30 +205,52 @@ void LaneConnection::Ready(uint32_t events) {
     loop_.Watch(loop_id(), fd_, /*input=*/true, /*output=*/false);
     Flush();
   }
-  if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) Receive();
+  if ((events & ~uint32_t{EPOLLOUT}) != 0) {
+    Receive(/*over=*/(events & (EPOLLHUP | EPOLLERR)) != 0);
+  }
 }
 
-void LaneConnection::Receive() {
+bool LaneConnection::IsStuffed() {
+  MutexLock lock(mu_);
+  return end_ == End::kServer && queued_ > kMostQueued;
+}
+
+void LaneConnection::Receive(bool over) {
   for (int i = 0; i < kReadsAtOnce && !closed(); ++i) {
+    if (!over && IsStuffed()) {
+      loop_.Watch(loop_id(), fd_, /*input=*/false, /*output=*/true);
+      return;
+    }
     const bool direct = part_ != Part::kHeader && to_ != nullptr;
-    iovec part = direct ? iovec{to_, left_}
-                        : iovec{input_.data() + end_, input_.size() - end_};
+    iovec part = direct
+                     ? iovec{to_, left_}
+                     : iovec{input_.data() + filled_, input_.size() - filled_};
     msghdr message = {};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
+    const bool takes_descriptor = end_ == End::kClient && !greeted_;
+    if (takes_descriptor) {
+      message.msg_control = control;
+      // Not all of it: what pads the one would hold a second.
+      message.msg_controllen = CMSG_LEN(sizeof(int));
+    }
     const ssize_t received =
         recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (received < 0 && errno == EINTR) continue;
     if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (received <= 0) {
-      Finish(Unavailable(received == 0 ? "Socket closed" : strerror(errno)));
+      const int error = received < 0 ? errno : send_error_.load();
+      Finish(Unavailable(error == 0 ? "Socket closed" : strerror(error)));
       return;
     }
     last_heard_ = CoarseNow();
     pinged_ = false;
+    // The system has closed what there was no room for.
+    if (!takes_descriptor && (message.msg_flags & MSG_CTRUNC) != 0) {
+      Finish(Garbled("a descriptor out of place"));
+      return;
+    }
     cmsghdr* const extra = CMSG_FIRSTHDR(&message);
     if (extra != nullptr && extra->cmsg_level == SOL_SOCKET &&
         extra->cmsg_type == SCM_RIGHTS) {
@@ -223,7 +263,7 @@ void LaneConnection::Receive() {
       left_ -= static_cast<size_t>(received);
       if (left_ == 0) status = PartArrived();
     } else {
-      end_ += static_cast<size_t>(received);
+      filled_ += static_cast<size_t>(received);
       status = Parse();
     }
     if (!status.ok()) {
@@ -235,8 +275,8 @@ void LaneConnection::Receive() {
 }
 
 absl::Status LaneConnection::Parse() {
-  while (begin_ < end_ && !closed()) {
-    const size_t there = end_ - begin_;
+  while (begin_ < filled_ && !closed()) {
+    const size_t there = filled_ - begin_;
     if (part_ != Part::kHeader) {
       const size_t size = std::min(left_, there);
       if (to_ != nullptr) {
@@ -258,8 +298,8 @@ absl::Status LaneConnection::Parse() {
     begin_ += sizeof(header) + header.text;
     SLUICE_RETURN_IF_ERROR(BeginMessage(header, text));
   }
-  std::memmove(input_.data(), input_.data() + begin_, end_ - begin_);
-  end_ -= begin_;
+  std::memmove(input_.data(), input_.data() + begin_, filled_ - begin_);
+  filled_ -= begin_;
   begin_ = 0;
   return absl::OkStatus();
 }
@@ -323,6 +363,10 @@ absl::Status LaneConnection::PartArrived() {
 int LaneConnection::TakeDescriptor() { return std::exchange(received_fd_, -1); }
 
 void LaneConnection::Tick(SteadyTime now) {
+  if (PeerIsGone()) {
+    Finish(Unavailable("The peer's process is gone"));
+    return;
+  }
   if (!greeted_) {
     if (now - last_heard_ > hello_patience()) {
       Finish(Unavailable("The peer did not say hello"));

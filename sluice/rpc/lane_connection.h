@@ -63,14 +63,18 @@ struct LaneMessage {
 class LaneConnection : public LaneLoop::Watcher,
                        public std::enable_shared_from_this<LaneConnection> {
  public:
+  // Which end it is. Only a client is sent a descriptor, with the hello. Only a
+  // server stops reading while much is to be sent: if both did, each could wait
+  // for the other.
+  enum class End { kClient, kServer };
   // `fd` is connected and does not block; larger messages than `most_bytes`
   // are thrown away.
-  LaneConnection(int fd, size_t most_bytes);
+  LaneConnection(int fd, End end, size_t most_bytes);
   ~LaneConnection() override;
   LaneConnection(const LaneConnection&) = delete;
   LaneConnection& operator=(const LaneConnection&) = delete;
 
-  // Begins to listen.
+  // Begins to listen; is closed at once if that cannot be.
   void Start();
   // Ends it; OnClosed has returned then, unless called on the loop's thread.
   void Close(const absl::Status& why);
@@ -101,6 +105,9 @@ class LaneConnection : public LaneLoop::Watcher,
   virtual void OnClosed(const absl::Status& why) = 0;
   // Whether the peer must show that it lives.
   virtual bool Waits() const = 0;
+  // Whether the peer's process has ended. Its socket may be open all the same:
+  // children that it forked have it too.
+  virtual bool PeerIsGone() const { return false; }
   // How long the peer may take for its hello.
   virtual std::chrono::milliseconds hello_patience() const = 0;
 
@@ -110,6 +117,7 @@ class LaneConnection : public LaneLoop::Watcher,
     std::vector<grpc::Slice> body;
     size_t sent = 0;
     int fd = -1;  // To be sent along.
+    size_t memory = 0;
   };
 
   void Ready(uint32_t events) override;
@@ -122,7 +130,10 @@ class LaneConnection : public LaneLoop::Watcher,
   // False: the socket is full or broken.
   bool SendRest(Outgoing& out);
 
-  void Receive();
+  // Whether the peer is to take answers before it is heard.
+  bool IsStuffed();
+  // `over`: the peer takes nothing more, and its end is to be read.
+  void Receive(bool over);
   absl::Status Parse();
   absl::Status BeginMessage(const LaneHeader& header, std::string_view text);
   // Makes room for the bytes that come next: a part of the message.
@@ -130,14 +141,16 @@ class LaneConnection : public LaneLoop::Watcher,
   absl::Status PartArrived();
 
   const int fd_;
+  const End end_;
   const size_t most_bytes_;
   LaneLoop& loop_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> finished_{false};
+  std::atomic<int> send_error_{0};  // Because of which it was hung up.
 
   // Of the loop's thread.
   std::vector<char> input_;
-  size_t begin_ = 0, end_ = 0;  // Of what has arrived in `input_`.
+  size_t begin_ = 0, filled_ = 0;  // Of what has arrived in `input_`.
   enum class Part { kHeader, kLead, kTail } part_ = Part::kHeader;
   LaneMessage incoming_;  // Whose header is there.
   char* to_ = nullptr;    // Where its next byte goes; null: nowhere.
@@ -152,6 +165,7 @@ class LaneConnection : public LaneLoop::Watcher,
   bool flushing_ SLUICE_GUARDED_BY(mu_) = false;
   // Only who flushes takes messages away.
   std::deque<Outgoing> outgoing_ SLUICE_GUARDED_BY(mu_);
+  size_t queued_ SLUICE_GUARDED_BY(mu_) = 0;  // Bytes of memory that hold them.
 };
 
 }  // namespace sluice

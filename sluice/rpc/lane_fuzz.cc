@@ -1,4 +1,5 @@
-// Any bytes sent to a lane end that lane at most; others are served on.
+// Any bytes sent to a lane end that lane at most; others are served on, and
+// calls by it end.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "sluice/base/logging.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/lane_channel.h"
+#include "sluice/rpc/lane_client.h"
 #include "sluice/rpc/lane_connection.h"
 #include "sluice/rpc/lane_server.h"
 #include "sluice/rpc/lane_socket.h"
@@ -82,6 +84,42 @@ void RunOneInput(const Serving& serving, const std::string& input) {
   close(fd);
 }
 
+// The other way round: `input` is what a server says to three calls.
+void RunAsServer(const std::string& input) {
+  static const auto* name = new std::string(NewLaneName());
+  static const int listener = *ListenForLanes(*name);
+  Notification ready;
+  std::shared_ptr<LaneClient> client;
+  LaneClient::Connect(*name, [&](auto connected) {
+    if (connected.ok()) client = *std::move(connected);
+    ready.Notify();
+  });
+  const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
+  LaneHeader hello;
+  hello.code = kLaneVersion;
+  hello.call = 100;
+  SendAll(fd, reinterpret_cast<const char*>(&hello), sizeof(hello));
+  ready.Wait();
+  TensorLanding landings[3];
+  Notification ends[3];
+  for (int i = 0; i < 3; ++i) {
+    RpcChannel::Options options;
+    options.landing = &landings[i];
+    RpcChannel::Done done = [&, i](const absl::Status& status,
+                                   grpc::ByteBuffer bytes) {
+      if (status.ok()) landings[i].Take(&bytes).IgnoreError();
+      ends[i].Notify();
+    };
+    if (!client->Call("/a", {}, options, done)) std::abort();
+  }
+  SendAll(fd, input.data(), input.size());
+  shutdown(fd, SHUT_WR);
+  for (Notification& end : ends) {
+    if (!end.WaitFor(std::chrono::seconds(20))) std::abort();
+  }
+  close(fd);
+}
+
 }  // namespace
 }  // namespace sluice
 
@@ -89,6 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto* serving = new sluice::Serving;
   sluice::RunOneInput(*serving,
                       std::string(reinterpret_cast<const char*>(data), size));
+  sluice::RunAsServer(std::string(reinterpret_cast<const char*>(data), size));
   static int inputs = 0;
   if (++inputs % 100 == 1) serving->CheckFriendly();
   return 0;

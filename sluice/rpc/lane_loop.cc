@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "sluice/base/logging.h"
+#include "sluice/base/status.h"
 #include "sluice/rpc/event.h"
 #include "sluice/worker/worker.h"
 
@@ -30,6 +30,8 @@ constexpr int kGreedyRest = 100;
 
 thread_local const LaneLoop* own_loop = nullptr;
 
+std::atomic<bool> are_parents{false};
+
 epoll_event EventOf(uint32_t events, LaneLoop::Id id) {
   epoll_event event = {};
   event.events = events;
@@ -42,8 +44,10 @@ epoll_event EventOf(uint32_t events, LaneLoop::Id id) {
 LaneLoop& LaneLoop::Next() {
   static const std::vector<LaneLoop*>* loops = [] {
     auto* made = new std::vector<LaneLoop*>;
+    pthread_atfork(nullptr, nullptr, [] { are_parents = true; });
     for (int i = 0; i < PollingThreads(); ++i) {
       made->push_back(new LaneLoop);
+      if (made->back()->epoll_ < 0) continue;
       std::thread([loop = made->back()] { loop->Run(); }).detach();
     }
     return made;
@@ -53,9 +57,16 @@ LaneLoop& LaneLoop::Next() {
       *loops)[next.fetch_add(1, std::memory_order_relaxed) % loops->size()];
 }
 
+bool LaneLoop::AreParents() {
+  return are_parents.load(std::memory_order_relaxed);
+}
+
 LaneLoop::LaneLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 
-void LaneLoop::Add(int fd, std::shared_ptr<Watcher> watcher) {
+absl::Status LaneLoop::Add(int fd, std::shared_ptr<Watcher> watcher) {
+  if (AreParents()) {
+    return Unavailable("A process that was forked has no lanes");
+  }
   Id id;
   {
     MutexLock lock(mu_);
@@ -63,10 +74,12 @@ void LaneLoop::Add(int fd, std::shared_ptr<Watcher> watcher) {
     watchers_[id] = std::move(watcher);
   }
   epoll_event event = EventOf(EPOLLIN, id);
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) {
-    // Out of memory for it; the peer hears nothing and is told by its timeout.
-    SLUICE_LOG(ERROR) << "A lane cannot be watched: " << strerror(errno);
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0) {
+    return absl::OkStatus();
   }
+  const int error = errno;
+  Remove(id, fd);
+  return Unavailable("A lane cannot be watched: ", strerror(error));
 }
 
 void LaneLoop::Watch(Id id, int fd, bool input, bool output) {

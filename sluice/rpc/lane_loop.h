@@ -10,6 +10,7 @@
 #include <span>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "sluice/base/clock.h"
 #include "sluice/base/mutex.h"
 
@@ -39,10 +40,14 @@ class LaneLoop {
   // Loops take turns. The first call makes them, so that programs may fork
   // before.
   static LaneLoop& Next();
+  // Whether the loops, and all lanes with them, are those of the process that
+  // this one was forked from. It has their sockets and must not touch them.
+  static bool AreParents();
 
   // Watches `fd` for input. The watcher is kept until it is removed, the
-  // descriptor must stay open until then.
-  void Add(int fd, std::shared_ptr<Watcher> watcher);
+  // descriptor must stay open until then. An error if the system cannot; then
+  // the watcher is not called.
+  absl::Status Add(int fd, std::shared_ptr<Watcher> watcher);
   // Whether to watch for input, and for room to write.
   void Watch(Id id, int fd, bool input, bool output);
   // When it returns, the watcher is not called and will not be; called from
@@ -61,7 +66,7 @@ class LaneLoop {
   void Call(Id id, Visit visit);
   void Tick();
 
-  const int epoll_;
+  const int epoll_;       // -1 if the system gave none; then it has no thread.
   SteadyTime next_spin_;  // Of the loop's thread.
   Mutex mu_;
   CondVar returned_;

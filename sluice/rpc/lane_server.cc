@@ -1,6 +1,5 @@
 #include "sluice/rpc/lane_server.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -26,18 +25,34 @@ using std::chrono::system_clock;
 
 namespace {
 
+system_clock::time_point DeadlineIn(int64_t timeout_us) {
+  // Who would wait for longer has none. The sum must not overflow.
+  constexpr std::chrono::microseconds kLongest = std::chrono::years(10);
+  const std::chrono::microseconds timeout(timeout_us);
+  if (timeout_us <= 0 || timeout > kLongest) {
+    return system_clock::time_point::max();
+  }
+  return system_clock::now() + timeout;
+}
+
+// `process` is a pidfd, or -1, which never ends.
+bool HasEnded(int process) {
+  pollfd end = {process, POLLIN, 0};
+  return poll(&end, 1, 0) > 0;
+}
+
 // What a process may still read when its lane has broken.
 struct LentTensors {
   absl::flat_hash_map<uint64_t, grpc::Slice> slices;
-  int reader = -1;  // By which its end is seen.
+  int reader = -1;   // By which its end is seen.
+  bool own = false;  // It is this process, which does not end before.
   ~LentTensors() {
     if (reader >= 0) close(reader);
   }
 };
 
 void KeepWhileReaderLives(std::unique_ptr<LentTensors> lent) {
-  pollfd reader = {lent->reader, POLLIN, 0};
-  if (poll(&reader, 1, 0) > 0) return;
+  if (lent->own ? !MappedArena::ReadsOwn() : HasEnded(lent->reader)) return;
   CallLater(std::chrono::seconds(2), [lent = std::move(lent)]() mutable {
     KeepWhileReaderLives(std::move(lent));
   });
@@ -100,18 +115,19 @@ class LaneServer::Served : public LaneConnection {
   absl::Status OnMessage(LaneMessage message) override;
   void OnClosed(const absl::Status& why) override;
   bool Waits() const override { return false; }
+  bool PeerIsGone() const override { return HasEnded(peer_fd_); }
   std::chrono::milliseconds hello_patience() const override;
 
   std::shared_ptr<Served> self() {
     return std::static_pointer_cast<Served>(shared_from_this());
   }
   void Greet();
-  void Serve(LaneMessage message);
+  absl::Status Serve(LaneMessage message);
   void Cancel(uint64_t id);
   void TakeBack(uint64_t loan);
 
   const pid_t peer_;
-  const int peer_fd_;  // By which its end is seen; -1 if the system cannot.
+  int peer_fd_;  // By which its end is seen; -1 if the system cannot.
   const std::shared_ptr<Listener> listener_;
   std::atomic<bool> lends_{false};  // Whether large tensors may be lent.
   Mutex mu_;
@@ -129,7 +145,7 @@ class LaneServer::Listener : public LaneLoop::Watcher,
       : options(o), fd_(fd), loop_(LaneLoop::Next()) {}
   ~Listener() override { close(fd_); }
 
-  void Start() { loop_.Add(fd_, shared_from_this()); }
+  absl::Status Start() { return loop_.Add(fd_, shared_from_this()); }
   void Shutdown() {
     loop_.Remove(loop_id(), fd_);
     absl::flat_hash_set<std::shared_ptr<Served>> lanes;
@@ -198,10 +214,7 @@ LaneServer::Call::Call(std::shared_ptr<Served> lane, LaneMessage message,
     : lane_(std::move(lane)),
       id_(message.header.call),
       path_(std::move(message.text)),
-      deadline_(message.header.timeout_us > 0
-                    ? system_clock::now() +
-                          std::chrono::microseconds(message.header.timeout_us)
-                    : system_clock::time_point::max()),
+      deadline_(DeadlineIn(message.header.timeout_us)),
       counts_(counts),
       request_(message.Payload()) {}
 
@@ -263,7 +276,8 @@ void LaneServer::Call::Cancel() {
 LaneServer::Served::Served(int fd, pid_t peer,
                            std::shared_ptr<Listener> listener)
     : LaneConnection(
-          fd, static_cast<size_t>(listener->options.limits.message_bytes)),
+          fd, End::kServer,
+          static_cast<size_t>(listener->options.limits.message_bytes)),
       peer_(peer),
       peer_fd_(static_cast<int>(syscall(SYS_pidfd_open, peer, 0))),
       listener_(std::move(listener)) {}
@@ -287,8 +301,7 @@ absl::Status LaneServer::Served::OnMessage(LaneMessage message) {
       return absl::OkStatus();
     case LaneKind::kCall:
       if (message.header.lent != 0) break;
-      Serve(std::move(message));
-      return absl::OkStatus();
+      return Serve(std::move(message));
     case LaneKind::kCancel:
       Cancel(message.header.call);
       return absl::OkStatus();
@@ -322,7 +335,8 @@ void LaneServer::Served::Send(LaneHeader header, std::string_view text,
       header.tail = tail.size();
       MutexLock lock(mu_);
       // 0 means that nothing is lent.
-      if (++loans_ == 0) ++loans_;
+      do ++loans_;
+      while (loans_ == 0 || lent_.contains(loans_));
       header.lent = loans_;
       lent_[header.lent] = tail;
       body.pop_back();
@@ -346,11 +360,11 @@ void LaneServer::Served::Greet() {
   hello.code = kLaneVersion;
   hello.call = static_cast<uint64_t>(listener_->options.limits.streams);
   SharedArena* const arena = SharedArena::Get();
-  Enqueue(hello, {}, {}, arena == nullptr ? -1 : arena->fd());
+  Enqueue(hello, {}, {}, arena == nullptr ? -1 : arena->reader_fd());
   Flush();
 }
 
-void LaneServer::Served::Serve(LaneMessage message) {
+absl::Status LaneServer::Served::Serve(LaneMessage message) {
   const GenericServer::Options& options = listener_->options;
   const LaneHeader header = message.header;
   CallCounters::Counts* counts = nullptr;
@@ -360,6 +374,12 @@ void LaneServer::Served::Serve(LaneMessage message) {
     counts->request_bytes.fetch_add(
         static_cast<int64_t>(header.lead + header.tail),
         std::memory_order_relaxed);
+  }
+  {
+    MutexLock lock(mu_);
+    if (calls_.contains(header.call)) {
+      return Unavailable("The lane broke: call ", header.call, " is open");
+    }
   }
   const bool too_large = message.too_large;
   auto call = std::make_shared<Call>(self(), std::move(message), counts);
@@ -379,6 +399,7 @@ void LaneServer::Served::Serve(LaneMessage message) {
   } else {
     options.handler(std::move(call));
   }
+  return absl::OkStatus();
 }
 
 void LaneServer::Served::OnClosed(const absl::Status&) {
@@ -394,7 +415,8 @@ void LaneServer::Served::OnClosed(const absl::Status&) {
   for (const auto& call : calls) call->Cancel();
   listener_->Forget(self());
   if (lent->slices.empty()) return;
-  lent->reader = fcntl(peer_fd_, F_DUPFD_CLOEXEC, 0);
+  lent->reader = std::exchange(peer_fd_, -1);
+  lent->own = peer_ == getpid();
   KeepWhileReaderLives(std::move(lent));
 }
 
@@ -407,7 +429,7 @@ absl::StatusOr<std::unique_ptr<LaneServer>> LaneServer::Start(
     const GenericServer::Options& options) {
   SLUICE_ASSIGN_OR_RETURN(const int fd, ListenForLanes(options.lane));
   auto listener = std::make_shared<Listener>(fd, options);
-  listener->Start();
+  SLUICE_RETURN_IF_ERROR(listener->Start());
   return std::unique_ptr<LaneServer>(new LaneServer(std::move(listener)));
 }
 

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 
@@ -44,6 +45,7 @@ absl::StatusOr<int> Open(const std::string& name, SocketCall call) {
   }
   const int error = errno;
   close(fd);
+  if (error == ECONNREFUSED) return NotFound("nobody listens at lane ", name);
   return Unavailable("lane ", name, ": ", strerror(error));
 }
 

@@ -1,11 +1,22 @@
 // What is special about lanes; what they have in common with gRPC is in
 // generic_server_test.cc and remote_worker_test.cc.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <thread>
 
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
@@ -15,6 +26,7 @@
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/generic_server.h"
 #include "sluice/rpc/lane_channel.h"
+#include "sluice/rpc/lane_client.h"
 #include "sluice/rpc/lane_connection.h"
 #include "sluice/rpc/lane_socket.h"
 #include "sluice/rpc/paths.h"
@@ -138,6 +150,48 @@ TEST_F(LaneTest, ALaneOfAnotherMachineIsNotMissed) {
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(IsLane(Ask(*channel)));
 }
 
+// Hands on what each end sends, until one hangs up.
+void Relay(int one, int other) {
+  pollfd ends[] = {{one, POLLIN, 0}, {other, POLLIN, 0}};
+  while (poll(ends, 2, -1) > 0) {
+    for (const int i : {0, 1}) {
+      if (ends[i].revents == 0) continue;
+      char bytes[4096];
+      const ssize_t got = recv(ends[i].fd, bytes, sizeof(bytes), 0);
+      if (got <= 0) return;
+      send(ends[1 - i].fd, bytes, static_cast<size_t>(got), MSG_NOSIGNAL);
+    }
+  }
+}
+
+TEST_F(LaneTest, ALaneThatFailsOnceIsTriedAgain) {
+  Start();
+  const std::string served = lane_;
+  lane_ = NewLaneName();
+  // Does not block, so that it can be told to stop.
+  const int listener = *ListenForLanes(lane_);
+  const auto next = [&] {
+    pollfd more = {listener, POLLIN, 0};
+    poll(&more, 1, -1);
+    return accept(listener, nullptr, nullptr);
+  };
+  std::thread relay([&] {
+    close(next());  // Without a hello.
+    const int client = next();
+    if (client < 0) return;
+    const int server = *ConnectLane(served);
+    Relay(client, server);
+    close(client);
+    close(server);
+  });
+  auto channel = Channel();
+  EXPECT_TRUE(ComesByLane(*channel));
+  channel = nullptr;
+  shutdown(listener, SHUT_RDWR);
+  relay.join();
+  close(listener);
+}
+
 TEST_F(LaneTest, TheUserMayForbidThem) {
   Start();
   setenv("SLUICE_LANE", "grpc", 1);
@@ -165,6 +219,54 @@ TEST_F(LaneTest, ABrokenLaneEndsItsCallsAndIsTakenAnew) {
   EXPECT_TRUE(absl::IsUnavailable(Ask(*channel).status()));
   Start(port);
   EXPECT_TRUE(ComesByLane(*channel));
+}
+
+TEST_F(LaneTest, ACancellationMayGoWithItsCallHoweverThatEnds) {
+  Start();
+  constexpr int kThreads = 4;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kThreads; ++i) {
+    callers.emplace_back([&] {
+      for (int lanes = 0; lanes < 50; ++lanes) {
+        auto channel = LaneOnly::Connect(lane_);
+        ASSERT_NE(channel, nullptr);
+        // Breaks the lane while calls begin.
+        std::thread breaker([&] { channel->lane().HangUp(); });
+        absl::Status last;
+        while (last.ok()) {
+          auto cancellation = std::make_unique<Cancellation>();
+          RpcChannel::Options options;
+          options.cancellation = cancellation.get();
+          Notification done;
+          channel->Call("/who", pb::GetStatusRequest(), options,
+                        [&](absl::Status status, const grpc::ByteBuffer&) {
+                          last = std::move(status);
+                          done.Notify();
+                        });
+          ASSERT_TRUE(done.WaitFor(kLanePatience));
+        }
+        EXPECT_TRUE(absl::IsUnavailable(last)) << last;
+        breaker.join();
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST_F(LaneTest, WhoIsCancelledAlreadyIsAnsweredAtOnce) {
+  Start();
+  auto channel = LaneOnly::Connect(lane_);
+  ASSERT_NE(channel, nullptr);
+  Cancellation cancellation;
+  cancellation.Cancel(absl::AbortedError("before"));
+  RpcChannel::Options options;
+  options.cancellation = &cancellation;
+  absl::Status ended;
+  channel->Call("/wait", pb::GetStatusRequest(), options,
+                [&](absl::Status status, const grpc::ByteBuffer&) {
+                  ended = std::move(status);
+                });
+  EXPECT_EQ(ended, absl::AbortedError("before"));
 }
 
 TEST_F(LaneTest, WhatALaneHasNoRoomForGoesByGrpc) {
@@ -199,6 +301,30 @@ TEST_F(LaneTest, CallsOutliveTheirChannel) {
   EXPECT_EQ(ended, absl::AbortedError("late"));
 }
 
+void SendWithDescriptors(int fd, const LaneHeader& header, int count) {
+  iovec bytes = {const_cast<LaneHeader*>(&header), sizeof(header)};
+  const std::vector<int> fds(static_cast<size_t>(count), STDERR_FILENO);
+  const size_t size = fds.size() * sizeof(int);
+  std::vector<char> control(CMSG_SPACE(size));
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(size);
+  std::memcpy(CMSG_DATA(part), fds.data(), size);
+  sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+// How many descriptors this process has open.
+ptrdiff_t OpenDescriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
 // A peer that is not one of us.
 class RawPeer {
  public:
@@ -211,6 +337,10 @@ class RawPeer {
   void Say(const LaneHeader& header) const {
     Say({reinterpret_cast<const char*>(&header), sizeof(header)});
   }
+  void SayWithDescriptors(const LaneHeader& header, int count) const {
+    SendWithDescriptors(fd_, header, count);
+  }
+  ssize_t Hear(msghdr* message) const { return recvmsg(fd_, message, 0); }
   // Waits for the end of the connection; false if it goes on.
   bool IsHungUp() const {
     return Eventually([&] {
@@ -269,10 +399,216 @@ TEST_F(LaneTest, APeerThatTalksNonsenseIsHungUpOnAndNobodyElse) {
   EXPECT_TRUE(IsLane(Ask(*channel)));
 }
 
+TEST_F(LaneTest, DescriptorsThatNobodyAskedForAreClosed) {
+  Start();
+  ASSERT_NE(LaneOnly::Connect(lane_), nullptr);
+  const ptrdiff_t before = OpenDescriptors();
+  for (int i = 0; i < 20; ++i) {
+    RawPeer peer(lane_);
+    peer.SayWithDescriptors(Hello(), 3);
+    EXPECT_TRUE(peer.IsHungUp());
+  }
+  EXPECT_TRUE(Eventually([&] { return OpenDescriptors() <= before; }));
+}
+
+// A server that is not one of us, with one client.
+class RawServer {
+ public:
+  explicit RawServer(const LaneHeader& hello, int descriptors = 1) {
+    const std::string name = NewLaneName();
+    const int listener = *ListenForLanes(name);
+    Notification ready;
+    LaneClient::Connect(name, [&](auto connected) {
+      if (connected.ok()) client = *std::move(connected);
+      ready.Notify();
+    });
+    fd = accept(listener, nullptr, nullptr);
+    SendWithDescriptors(fd, hello, descriptors);
+    EXPECT_TRUE(ready.WaitFor(kLanePatience));
+    close(listener);
+  }
+  ~RawServer() {
+    if (client != nullptr) client->Close(absl::UnavailableError("over"));
+    close(fd);
+  }
+
+  int fd;
+  std::shared_ptr<LaneClient> client;
+};
+
+TEST(LaneClient, TakesOneDescriptorWithTheHello) {
+  { const RawServer first(Hello()); }
+  const ptrdiff_t before = OpenDescriptors();
+  for (int i = 0; i < 20; ++i) {
+    const RawServer server(Hello(), 3);
+    ASSERT_NE(server.client, nullptr);
+  }
+  EXPECT_TRUE(Eventually([&] { return OpenDescriptors() <= before; }));
+}
+
+TEST(LaneClient, ShowsALandingNothingThatIsNoTensorsBeginning) {
+  LaneHeader hello = Hello();
+  hello.call = 10;
+  const RawServer server(hello);
+  ASSERT_NE(server.client, nullptr);
+  class Unused : public Landing {
+   public:
+    void* Place(std::string_view, size_t) override {
+      ADD_FAILURE();
+      return nullptr;
+    }
+    bool Borrow(std::string_view, const grpc::Slice&) override {
+      ADD_FAILURE();
+      return false;
+    }
+  } landing;
+  RpcChannel::Options options;
+  options.landing = &landing;
+  Notification done;
+  size_t size = 0;
+  RpcChannel::Done on_done = [&](const absl::Status&,
+                                 const grpc::ByteBuffer& bytes) {
+    size = bytes.Length();
+    done.Notify();
+  };
+  ASSERT_TRUE(server.client->Call("/a", {}, options, on_done));
+  LaneHeader answer;
+  answer.kind = LaneKind::kAnswer;
+  answer.call = 1;
+  answer.lead = 70'000;
+  answer.tail = 20'000;
+  std::string bytes(sizeof(answer) + 90'000, 'x');
+  std::memcpy(bytes.data(), &answer, sizeof(answer));
+  ASSERT_EQ(send(server.fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+  ASSERT_TRUE(done.WaitFor(kLanePatience));
+  EXPECT_EQ(size, 90'000u);
+}
+
+LaneHeader CallTo(std::string_view path, uint64_t number) {
+  LaneHeader header;
+  header.kind = LaneKind::kCall;
+  header.call = number;
+  header.text = static_cast<uint32_t>(path.size());
+  return header;
+}
+
+TEST_F(LaneTest, NoTimeoutIsTooLong) {
+  Start();
+  const RawPeer peer(lane_);
+  peer.Say(Hello());
+  LaneHeader header = CallTo("/wait", 1);
+  header.timeout_us = INT64_MAX;
+  peer.Say(header);
+  peer.Say("/wait");
+  const auto call = WaitForCall();
+  ASSERT_NE(call, nullptr);
+  EXPECT_GT(call->deadline(), std::chrono::system_clock::now());
+}
+
+TEST_F(LaneTest, ACallThatIsOpenCannotBeMadeAgain) {
+  Start();
+  const RawPeer peer(lane_);
+  peer.Say(Hello());
+  for (int i = 0; i < 2; ++i) {
+    peer.Say(CallTo("/wait", 1));
+    peer.Say("/wait");
+  }
+  EXPECT_TRUE(peer.IsHungUp());
+}
+
+TEST(LaneServer, WhoTakesNoAnswersIsNotHeardUntilItDoes) {
+  constexpr int kCalls = 500;
+  std::atomic<int> served{0};
+  const grpc::Slice megabyte(std::string(1 << 20, 'x'));
+  GenericServer::Options options;
+  options.address = "localhost:0";
+  options.lane = NewLaneName();
+  options.handler = [&](const std::shared_ptr<ServerCall>& call) {
+    ++served;
+    call->Reply(grpc::ByteBuffer(&megabyte, 1));
+  };
+  const std::string lane = options.lane;
+  auto server = *GenericServer::Start(std::move(options));
+  const int fd = *ConnectLane(lane);
+  std::string bytes(sizeof(LaneHeader), ' ');
+  const LaneHeader hello = Hello();
+  std::memcpy(bytes.data(), &hello, sizeof(hello));
+  for (int i = 0; i < kCalls; ++i) {
+    LaneHeader header = CallTo("", static_cast<uint64_t>(i));
+    header.lead = 5000;  // So that few are read at once.
+    bytes.append(reinterpret_cast<const char*>(&header), sizeof(header));
+    bytes.append(header.lead, 'x');
+  }
+  size_t sent = 0;
+  const auto say = [&] {
+    const ssize_t more =
+        send(fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (more > 0) sent += static_cast<size_t>(more);
+  };
+  ASSERT_TRUE(Eventually([&] {
+    say();
+    return served >= 64;
+  }));
+  // Time enough to be served, if it were heard.
+  const auto other = LaneOnly::Connect(lane);
+  ASSERT_NE(other, nullptr);
+  for (int i = 0; i < 100; ++i) {
+    say();
+    Notification done;
+    other->Call(
+        "/a", grpc::ByteBuffer(), {},
+        [&](const absl::Status&, const grpc::ByteBuffer&) { done.Notify(); });
+    ASSERT_TRUE(done.WaitFor(kLanePatience));
+  }
+  EXPECT_LT(served, 300);
+  std::vector<char> answers(1 << 20);
+  EXPECT_TRUE(Eventually([&] {
+    say();
+    while (recv(fd, answers.data(), answers.size(), MSG_DONTWAIT) > 0) {
+    }
+    return served == kCalls + 100;
+  }));
+  close(fd);
+}
+
 TEST_F(LaneTest, APeerThatNeverSaysHelloIsHungUpOn) {
   limits_.handshake_ms = 100;
   Start();
   EXPECT_TRUE(RawPeer(lane_).IsHungUp());
+}
+
+TEST_F(LaneTest, AClientThatIsKilledIsGoneThoughAChildOfItLives) {
+  Start();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t client = fork();
+  ASSERT_GE(client, 0);
+  if (client == 0) {
+    const RawPeer peer(lane_);
+    peer.Say(Hello());
+    LaneHeader header;
+    header.kind = LaneKind::kCall;
+    header.text = 5;
+    peer.Say(header);
+    peer.Say("/wait");
+    const pid_t child = fork();
+    if (child != 0 && write(ends[1], &child, sizeof(child)) < 0) _exit(1);
+    alarm(120);  // Whatever becomes of the test.
+    while (true) pause();
+  }
+  pid_t child = 0;
+  ASSERT_EQ(read(ends[0], &child, sizeof(child)), ssize_t{sizeof(child)});
+  const auto call = WaitForCall();
+  ASSERT_NE(call, nullptr);
+  Notification cancelled;
+  call->OnCancel([&] { cancelled.Notify(); });
+  kill(client, SIGKILL);
+  EXPECT_TRUE(cancelled.WaitFor(kLanePatience));
+  EXPECT_EQ(kill(child, SIGKILL), 0);  // It had the socket all the time.
+  EXPECT_EQ(waitpid(client, nullptr, 0), client);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_F(LaneTest, ALargeRequestArrivesWhole) {
@@ -306,6 +642,24 @@ TEST_F(LaneTest, ALargeRequestArrivesWhole) {
   }
 }
 
+// Whether a loop of a process that can open nothing tells so.
+bool IsToldWithoutDescriptors() {
+  class Nobody : public LaneLoop::Watcher {
+    void Ready(uint32_t) override {}
+    void Tick(SteadyTime) override {}
+  };
+  constexpr rlimit kNone = {0, 0};
+  setrlimit(RLIMIT_NOFILE, &kNone);
+  return absl::IsUnavailable(
+      LaneLoop::Next().Add(STDIN_FILENO, std::make_shared<Nobody>()));
+}
+
+TEST(LaneLoop, WithoutDescriptorsThereAreNoLanes) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // It has no loops yet.
+  EXPECT_EXIT(_exit(IsToldWithoutDescriptors() ? 0 : 1),
+              testing::ExitedWithCode(0), "");
+}
+
 // The server lends a tensor to whoever asks.
 class LendingTest : public testing::Test {
  protected:
@@ -314,11 +668,15 @@ class LendingTest : public testing::Test {
     options.address = "localhost:0";
     options.lane = NewLaneName();
     options.handler = [this](const std::shared_ptr<ServerCall>& call) {
-      call->Reply(*EncodeRecvTensor(tensor_, false, 0));
+      if (call->path() == "/empty") {
+        call->Reply({});
+      } else {
+        call->Reply(*EncodeRecvTensor(tensor_, false, 0));
+      }
     };
-    const std::string lane = options.lane;
+    lane_ = options.lane;
     server_ = *GenericServer::Start(std::move(options));
-    channel_ = LaneOnly::Connect(lane);
+    channel_ = LaneOnly::Connect(lane_);
     for (float& x : tensor_.mutable_data<float>()) x = 5;
   }
   Tensor Receive() {
@@ -338,6 +696,7 @@ class LendingTest : public testing::Test {
     return received;
   }
 
+  std::string lane_;
   Tensor tensor_{DType::kFloat, {200'000}};
   std::unique_ptr<GenericServer> server_;
   std::shared_ptr<LaneOnly> channel_;
@@ -354,6 +713,26 @@ TEST_F(LendingTest, TheSameMemoryIsLentAgainAndAgain) {
   EXPECT_EQ(second.data<float>()[199'999], 5);
 }
 
+TEST_F(LendingTest, TheClientGetsADescriptorToReadOnly) {
+  const RawPeer peer(lane_);
+  peer.Say(Hello());
+  LaneHeader hello;
+  iovec bytes = {&hello, sizeof(hello)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  ASSERT_TRUE(Eventually([&] { return peer.Hear(&message) > 0; }));
+  const cmsghdr* const part = CMSG_FIRSTHDR(&message);
+  ASSERT_NE(part, nullptr);
+  int fd;
+  std::memcpy(&fd, CMSG_DATA(part), sizeof(int));
+  EXPECT_EQ(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+  close(fd);
+}
+
 TEST_F(LendingTest, ALoanOutlivesItsChannelAndIsReturnedThen) {
   ASSERT_NE(channel_, nullptr);
   Tensor lent = Receive();
@@ -366,13 +745,43 @@ TEST_F(LendingTest, ALoanOutlivesItsChannelAndIsReturnedThen) {
 
 TEST_F(LendingTest, WhatWasLentStaysWhenTheLaneBreaks) {
   ASSERT_NE(channel_, nullptr);
-  const Tensor lent = Receive();
+  Tensor lent = Receive();
   ASSERT_TRUE(lent.initialized());
   channel_->lane().Close(absl::UnavailableError("broken"));
   server_ = nullptr;
-  // Its reader is this process, which lives: nobody may write to it.
+  // Its reader is this process, which reads on: nobody may write to it.
   EXPECT_FALSE(tensor_.unique());
   EXPECT_EQ(lent.data<float>()[7], 5);
+  lent = Tensor();
+  EXPECT_TRUE(Eventually([&] { return tensor_.unique(); }));
+}
+
+TEST_F(LendingTest, AForkedChildReturnsNothing) {
+  ASSERT_NE(channel_, nullptr);
+  Tensor lent = Receive();
+  ASSERT_TRUE(lent.buffer()->borrowed());
+  const pid_t child = fork();
+  if (child == 0) {
+    lent = Tensor();
+    channel_ = nullptr;
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  // The server has read what the child may have sent when this is answered.
+  Notification done;
+  absl::Status ended;
+  channel_->Call("/empty", pb::GetStatusRequest(), {},
+                 [&](absl::Status end, const grpc::ByteBuffer&) {
+                   ended = std::move(end);
+                   done.Notify();
+                 });
+  ASSERT_TRUE(done.WaitFor(kLanePatience));
+  SLUICE_EXPECT_OK(ended);
+  EXPECT_FALSE(tensor_.unique());
+  lent = Tensor();
+  EXPECT_TRUE(Eventually([&] { return tensor_.unique(); }));
 }
 
 TEST_F(LendingTest, AnAnswerThatNobodyWantsIsReturnedAtOnce) {

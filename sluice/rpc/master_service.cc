@@ -1,4 +1,5 @@
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "sluice/base/blocking_pool.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
@@ -12,6 +13,7 @@
 #include "sluice/rpc/recent_ids.h"
 #include "sluice/rpc/services.h"
 #include "sluice/rpc/step_replies.h"
+#include "sluice/rpc/utf8.h"
 #include "sluice/tensor/codec.h"
 
 namespace sluice {
@@ -19,11 +21,29 @@ namespace {
 
 using CallPtr = std::shared_ptr<ServerCall>;
 
+// Of the functions that came with earlier calls. A client may send them again.
+int64_t NodesOfOtherFunctions(const Graph& graph, const pb::GraphDef& def) {
+  if (graph.functions().empty()) return 0;
+  absl::flat_hash_set<std::string> again;
+  for (const pb::FunctionDef& function : def.library().function()) {
+    again.insert(function.signature().name());
+  }
+  pb::FunctionDefLibrary earlier;
+  graph.functions().ToProto(&earlier);
+  int64_t nodes = 0;
+  for (const pb::FunctionDef& function : earlier.function()) {
+    if (again.contains(function.signature().name())) continue;
+    nodes += function.node_def_size();
+  }
+  return nodes;
+}
+
 // Adds a client's nodes. A node that is there already came with an earlier
 // call.
 absl::Status AddNodes(const pb::GraphDef& def, const Limits& limits,
                       Graph* graph) {
-  SLUICE_RETURN_IF_ERROR(CheckGraphSize(def, graph->num_nodes(), limits));
+  const int64_t known = graph->num_nodes() + NodesOfOtherFunctions(*graph, def);
+  SLUICE_RETURN_IF_ERROR(CheckGraphSize(def, known, limits));
   for (const pb::NodeDef& node : def.node()) {
     if (graph->FindNode(node.name()) != nullptr) {
       return InvalidArgument(
@@ -88,7 +108,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   }
 
   void CreateSession(CallPtr call) {
-    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+    RunBlockingFor(call, [self = shared_from_this(), call] {
       auto request = std::make_shared<pb::CreateSessionRequest>();
       if (Parse(call, request.get())) self->Create(request, call);
     });
@@ -100,17 +120,13 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       call->Fail(s);
       return;
     }
-    if (request->config().graph_options().place_pruned_graph()) {
-      SLUICE_LOG(WARNING)
-          << "Distributed session does not support the place_pruned_graph "
-             "option.";
-    }
     auto cancellation = std::make_shared<Cancellation>();
     call->OnCancel([cancellation] {
       cancellation->Cancel(Cancelled("The client went away"));
     });
     SessionOptions options =
         SessionOptionsFromConfig(request->config(), request->target());
+    options.remote = true;
     for (const pb::NodeDef& node : request->graph_def().node()) {
       options.wanted_devices.insert(node.device());
     }
@@ -122,18 +138,13 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
             call->Fail(session.status());
             return;
           }
-          absl::Status added = (*session)->Extend([&](Graph& graph) {
-            return AddNodes(request->graph_def(), self->limits_, &graph);
-          });
+          const absl::Status added = self->AddFirst(*request, **session);
           if (!added.ok()) {
             self->master_->CloseSession((*session)->handle(), added,
                                         [](absl::Status) {});
             call->Fail(added);
             return;
           }
-          SLUICE_LOG(INFO) << "Start master session " << (*session)->handle()
-                           << " with config: "
-                           << request->config().ShortDebugString();
           self->activity_->clients.Add(
               (*session)->handle(), call->peer(),
               [weak = std::weak_ptr<Master>(self->master_),
@@ -143,6 +154,12 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
                                        [](absl::Status) {});
                 }
               });
+          // Who has gone away meanwhile does not even know its name.
+          call->OnCancel([self, handle = (*session)->handle()] {
+            self->activity_->clients.Remove(handle);
+            self->master_->CloseSession(handle, Collected(),
+                                        [](absl::Status) {});
+          });
           pb::CreateSessionResponse response;
           response.set_session_handle((*session)->handle());
           response.set_graph_version((*session)->graph_version());
@@ -150,8 +167,20 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
         });
   }
 
+  // This may be any thread, which must survive a graph that is too large.
+  absl::Status AddFirst(const pb::CreateSessionRequest& request,
+                        MasterSession& session) const {
+    try {
+      return session.Extend([&](Graph& graph) {
+        return AddNodes(request.graph_def(), limits_, &graph);
+      });
+    } catch (const std::bad_alloc&) {
+      return ResourceExhausted("Out of memory while reading a graph");
+    }
+  }
+
   void ExtendSession(CallPtr call) {
-    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+    RunBlockingFor(call, [self = shared_from_this(), call] {
       pb::ExtendSessionRequest request;
       if (!Parse(call, &request)) return;
       pb::ExtendSessionResponse response;
@@ -163,6 +192,8 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
                       pb::ExtendSessionResponse* response) {
     SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                             master_->FindSession(request.session_handle()));
+    // Of two extensions of the same version one must lose.
+    MutexLock lock(extend_mu_);
     const int64_t version = session->graph_version();
     if (version != request.current_graph_version()) {
       return Aborted("Current version is ", version, " but caller expected ",
@@ -171,7 +202,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     SLUICE_RETURN_IF_ERROR(session->Extend([&](Graph& graph) {
       return AddNodes(request.graph_def(), limits_, &graph);
     }));
-    response->set_new_graph_version(session->graph_version());
+    response->set_new_graph_version(version + 1);
     return absl::OkStatus();
   }
 
@@ -219,14 +250,22 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     });
   }
 
+  // Its feeds may be gigabytes, so that it is not shown as a whole.
+  template <typename Request>
+  static absl::Status Twice(const char* method, const Request& request) {
+    return Aborted(
+        "The same ", method,
+        " (Master) request was received twice: ", request.request_id(),
+        " of session ", request.session_handle());
+  }
+
   absl::Status Prepare(Running* run) {
     pb::RunStepRequest& request = run->request;
     SLUICE_ASSIGN_OR_RETURN(run->session,
                             master_->FindSession(request.session_handle()));
     // Its answer is forgotten by now.
     if (!ids_.Add(request.request_id())) {
-      return Aborted("The same RunStep (Master) request was received twice. ",
-                     request.ShortDebugString());
+      return Twice("RunStep", request);
     }
     for (pb::NamedTensorProto& feed : *request.mutable_feed()) {
       run->signature.feeds.push_back(feed.name());
@@ -288,7 +327,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
                       response.mutable_metadata());
     } else if (run.request.store_errors_in_response_body()) {
       response.set_status_code(static_cast<pb::error::Code>(status.code()));
-      response.set_status_error_message(std::string(status.message()));
+      response.set_status_error_message(Utf8(ToStd(status.message())));
     } else {
       run.audience->Fail(status);
       return;
@@ -324,7 +363,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   }
 
   void PartialRunSetup(CallPtr call) {
-    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+    RunBlockingFor(call, [self = shared_from_this(), call] {
       pb::PartialRunSetupRequest request;
       if (!Parse(call, &request)) return;
       pb::PartialRunSetupResponse response;
@@ -349,13 +388,11 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   template <typename Request>
   absl::Status CheckNew(const Request& request, const char* method) {
     if (ids_.Add(request.request_id())) return absl::OkStatus();
-    return Aborted("The same ", method,
-                   " (Master) request was received twice. ",
-                   request.ShortDebugString());
+    return Twice(method, request);
   }
 
   void MakeCallable(CallPtr call) {
-    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+    RunBlockingFor(call, [self = shared_from_this(), call] {
       pb::MakeCallableRequest request;
       if (!Parse(call, &request)) return;
       pb::MakeCallableResponse response;
@@ -508,15 +545,18 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   void Reset(CallPtr call) {
     pb::ResetRequest request;
     if (!Parse(call, &request)) return;
-    master_->Reset({request.container().begin(), request.container().end()},
-                   [call](absl::Status status) {
-                     Answer(*call, status, pb::ResetResponse());
-                   });
+    master_->Reset(
+        {request.container().begin(), request.container().end()},
+        {request.device_filters().begin(), request.device_filters().end()},
+        [call](absl::Status status) {
+          Answer(*call, status, pb::ResetResponse());
+        });
   }
 
   const std::shared_ptr<Master> master_;
   const std::shared_ptr<TaskActivity> activity_;
   const Limits limits_;
+  Mutex extend_mu_;
   RecentIds ids_{10000};
   StepReplies replies_;
 };

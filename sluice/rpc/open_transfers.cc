@@ -40,4 +40,18 @@ void OpenTransfers::Forget(int64_t step_id) {
   });
 }
 
+void OpenTransfers::Drop(int64_t id) {
+  MutexLock lock(mu_);
+  transfers_.erase(id);
+}
+
+std::map<int64_t, size_t> OpenTransfers::BytesLeft() const {
+  std::map<int64_t, size_t> left;
+  MutexLock lock(mu_);
+  for (const auto& [id, transfer] : transfers_) {
+    left[transfer.step_id] += transfer.left;
+  }
+  return left;
+}
+
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -24,6 +25,10 @@ class OpenTransfers {
   absl::StatusOr<Chunk> Take(int64_t id, size_t offset, size_t size);
   // The step is over.
   void Forget(int64_t step_id);
+  // The peer is gone.
+  void Drop(int64_t id);
+  // The bytes that nobody asked for yet, by step.
+  std::map<int64_t, size_t> BytesLeft() const;
 
  private:
   struct Transfer {
@@ -31,7 +36,7 @@ class OpenTransfers {
     Tensor tensor;
     size_t left;  // Bytes nobody asked for yet.
   };
-  Mutex mu_;
+  mutable Mutex mu_;
   absl::flat_hash_map<int64_t, Transfer> transfers_ SLUICE_GUARDED_BY(mu_);
 };
 

@@ -160,6 +160,8 @@ class RemoteWorker : public PeerWorker,
     proto.set_store_errors_in_response_body(true);
     proto.set_request_id(static_cast<int64_t>(RandomId()));
     proto.mutable_exec_opts()->set_record_timeline(request.stats != nullptr);
+    proto.mutable_exec_opts()->set_record_partition_graphs(
+        request.device_graphs != nullptr);
     std::vector<int64_t> told = TakeFinished();
     proto.mutable_sluice_finished_step()->Assign(told.begin(), told.end());
     RpcChannel::Options options;
@@ -167,8 +169,9 @@ class RemoteWorker : public PeerWorker,
     channel_->Call(
         paths::kRunGraph, proto, options,
         [self = shared_from_this(), stats = request.stats,
-         told = std::move(told), done = std::move(done)](
-            absl::Status status, grpc::ByteBuffer buffer) mutable {
+         graphs = request.device_graphs, told = std::move(told),
+         done = std::move(done)](absl::Status status,
+                                 grpc::ByteBuffer buffer) mutable {
           // Without an answer nobody knows whether the peer has heard.
           if (!status.ok()) self->AddFinished(told);
           pb::RunGraphResponse response;
@@ -180,6 +183,9 @@ class RemoteWorker : public PeerWorker,
           }
           if (stats != nullptr && response.has_step_stats()) {
             StepStatsFromProto(response.step_stats(), stats);
+          }
+          if (graphs != nullptr && status.ok()) {
+            self->TakeGraphs(response, graphs);
           }
           done(std::move(status));
         });
@@ -278,6 +284,25 @@ class RemoteWorker : public PeerWorker,
   }
 
  private:
+  // A graph with ops that this process does not know must not fail the step
+  // that it only tells about.
+  void TakeGraphs(const pb::RunGraphResponse& response,
+                  std::vector<std::shared_ptr<const Graph>>* graphs) const {
+    ImportOptions options;
+    options.allow_internal = true;
+    options.validate_colocation = false;
+    for (const pb::GraphDef& def : response.partition_graph()) {
+      auto graph = std::make_shared<Graph>();
+      const absl::Status read = ImportGraphDef(def, options, graph.get());
+      if (read.ok()) {
+        graphs->push_back(std::move(graph));
+      } else {
+        SLUICE_LOG(WARNING) << "A partition graph of " << task_
+                            << " is left out: " << read.message();
+      }
+    }
+  }
+
   // So that the task may forget the session when this process is gone.
   void HoldSession(const std::string& handle) {
     auto lease = std::make_unique<Lease>(channel_, handle);
@@ -405,9 +430,13 @@ class RemoteWorker : public PeerWorker,
   // Says which task a broken connection leads to.
   absl::Status Explain(const absl::Status& status) const {
     if (!absl::IsUnavailable(status)) return Locate(status);
-    return WithMessage(status,
-                       StrCat("Lost connection to ", task_, " at ",
-                              channel_->address(), ": ", status.message()));
+    std::string why(status.message());
+    // gRPC's words for a peer that is silent.
+    if (why.find("watchdog timeout") != std::string::npos) {
+      why = WhyUnreachable(channel_->address(), status);
+    }
+    return WithMessage(status, StrCat("Lost connection to ", task_, " at ",
+                                      channel_->address(), ": ", why));
   }
 
   // Says where a task is that was restarted.

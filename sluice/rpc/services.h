@@ -9,6 +9,7 @@
 #include "sluice/master/master.h"
 #include "sluice/rpc/call_counters.h"
 #include "sluice/rpc/generic_server.h"
+#include "sluice/rpc/open_transfers.h"
 #include "sluice/rpc/session_uses.h"
 #include "sluice/worker/worker.h"
 
@@ -25,6 +26,8 @@ struct TaskActivity {
   SessionUses clients;  // Their sessions are the master's.
   SessionUses masters;  // Those of other tasks, with sessions of the worker.
   CallCounters calls;
+  const std::shared_ptr<OpenTransfers> transfers =
+      std::make_shared<OpenTransfers>();
   // Set before the first call: the name of its lane, if it has one.
   std::string lane;
   // Set before the first call; without it the task does not tell its status.

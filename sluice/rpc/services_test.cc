@@ -10,6 +10,7 @@
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/proto/master.pb.h"
 #include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/answer.h"
 #include "sluice/rpc/client_call.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/testing/task_under_test.h"
@@ -677,13 +678,339 @@ TEST_F(ServicesTest, CallablesConnectTensors) {
                        HasSubstr("would create a cycle")));
 }
 
-TEST_F(ServicesTest, AWorkerSessionCannotBeOpenedTwice) {
-  const auto request =
-      Parsed<pb::CreateWorkerSessionRequest>(R"(session_handle: "s")");
-  SLUICE_EXPECT_OK(Call<pb::CreateWorkerSessionResponse>(
-      paths::kCreateWorkerSession, request));
-  EXPECT_TRUE(absl::IsAlreadyExists(Call<pb::CreateWorkerSessionResponse>(
-      paths::kCreateWorkerSession, request)));
+class WorkerSessionsTest : public ServicesTest {
+ protected:
+  absl::Status OpenWorkerSession(const std::string& request) {
+    return Call<pb::CreateWorkerSessionResponse>(
+        paths::kCreateWorkerSession,
+        Parsed<pb::CreateWorkerSessionRequest>(request));
+  }
+  absl::Status DeleteWorkerSession(const std::string& handle) {
+    pb::DeleteWorkerSessionRequest request;
+    request.set_session_handle(handle);
+    return Call<pb::DeleteWorkerSessionResponse>(paths::kDeleteWorkerSession,
+                                                 request);
+  }
+  // A request to run these nodes, registered in the session.
+  pb::RunGraphRequest Register(const std::string& session,
+                               const std::string& nodes) {
+    auto graph =
+        Parsed<pb::RegisterGraphRequest>(StrCat("graph_def {", nodes, "}"));
+    graph.set_session_handle(session);
+    graph.set_create_worker_session_called(true);
+    for (pb::NodeDef& node : *graph.mutable_graph_def()->mutable_node()) {
+      node.set_device(TaskUnderTest::kDevice);
+    }
+    pb::RegisterGraphResponse registered;
+    SLUICE_EXPECT_OK(Call(paths::kRegisterGraph, graph, &registered));
+    pb::RunGraphRequest run;
+    run.set_session_handle(session);
+    run.set_create_worker_session_called(true);
+    run.set_graph_handle(registered.graph_handle());
+    run.set_step_id(next_step_++);
+    return run;
+  }
+  std::shared_ptr<LocalCall> Start(const pb::RunGraphRequest& request) {
+    return task_.Start(paths::kRunGraph, request.SerializeAsString());
+  }
+  absl::Status RunGraph(const pb::RunGraphRequest& request) {
+    return Call<pb::RunGraphResponse>(paths::kRunGraph, request);
+  }
+
+  int64_t next_step_ = 100;
+};
+
+constexpr char kQueue[] = R"(
+    node { name: "q" op: "FIFOQueueV2"
+           attr { key: "shared_name" value { s: "shared" } }
+           attr { key: "component_types" value { list { type: DT_FLOAT } } } })";
+constexpr char kDequeue[] = R"(
+    node { name: "get" op: "QueueDequeueV2" input: "q"
+           attr { key: "component_types" value { list { type: DT_FLOAT } } } })";
+constexpr char kEnqueue[] = R"(
+    node { name: "c" op: "Const"
+           attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "value" value { tensor { dtype: DT_FLOAT
+                                                tensor_shape {} } } } }
+    node { name: "put" op: "QueueEnqueueV2" input: "q" input: "c"
+           attr { key: "Tcomponents" value { list { type: DT_FLOAT } } } })";
+
+// A step that is left behind would take the next element from another's.
+TEST_F(WorkerSessionsTest, AStepEndsWithItsSession) {
+  for (const bool restart : {false, true}) {
+    SLUICE_ASSERT_OK(OpenWorkerSession(
+        "session_handle: 'a' master_task: 'm' master_incarnation: 1"));
+    const auto left = Start(Register("a", StrCat(kQueue, kDequeue)));
+    EXPECT_EQ(left->answers(), 0);
+    if (restart) {
+      SLUICE_ASSERT_OK(OpenWorkerSession(
+          "session_handle: 'b' master_task: 'm' master_incarnation: 2"));
+    } else {
+      SLUICE_ASSERT_OK(DeleteWorkerSession("a"));
+      SLUICE_ASSERT_OK(OpenWorkerSession(
+          "session_handle: 'b' master_task: 'm' master_incarnation: 1"));
+    }
+    ASSERT_TRUE(TaskUnderTest::WaitLong(*left));
+    EXPECT_EQ(left->status().code(), StatusCode::kCancelled) << left->status();
+    SLUICE_EXPECT_OK(RunGraph(Register("b", StrCat(kQueue, kEnqueue))));
+    SLUICE_EXPECT_OK(RunGraph(Register("b", StrCat(kQueue, kDequeue))));
+    SLUICE_ASSERT_OK(DeleteWorkerSession("b"));
+  }
+}
+
+class UnfinishedTransfers : public WorkerSessionsTest {
+ protected:
+  // Starts a step of session "s" that sends a large tensor and does not end,
+  // and takes the first chunk.
+  void Begin() {
+    SLUICE_ASSERT_OK(OpenWorkerSession("session_handle: 's'"));
+    const uint64_t incarnation = task_.worker().devices()[0].incarnation;
+    request_ = Register("s", StrCat(kQueue, kDequeue, R"(
+        node { name: "large" op: "Const"
+               attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1
+                 tensor_shape { dim { size: 1000 } } } } } }
+        node { name: "out" op: "_Send" input: "large"
+               attr { key: "T" value { type: DT_FLOAT } }
+               attr { key: "tensor_name" value { s: "e" } }
+               attr { key: "send_device_incarnation" value { i: )",
+                                    static_cast<int64_t>(incarnation), R"( } }
+               attr { key: "send_device" value { s: ")",
+                                    TaskUnderTest::kDevice, R"(" } }
+               attr { key: "recv_device" value { s: ")",
+                                    kReceiver, "\" } } }"));
+    step_ = Start(request_);
+    recv_.set_step_id(request_.step_id());
+    recv_.set_rendezvous_key(
+        StrCat(RendezvousKeyPrefix(TaskUnderTest::kDevice, incarnation,
+                                   kReceiver, "e"),
+               "0:0"));
+    recv_.set_request_id(7);
+    recv_.set_sluice_chunk_bytes(1500);
+    pb::RecvTensorResponse response;
+    SLUICE_ASSERT_OK(Call(paths::kRecvTensor, recv_, &response));
+    ASSERT_EQ(response.sluice_total(), 4000);
+    const std::map<int64_t, size_t> left = {{request_.step_id(), 2500}};
+    EXPECT_EQ(task_.activity().transfers->BytesLeft(), left);
+  }
+  void TearDown() override {
+    step_->Cancel();
+    EXPECT_TRUE(TaskUnderTest::WaitLong(*step_));
+  }
+  void ExpectGone() {
+    EXPECT_TRUE(task_.activity().transfers->BytesLeft().empty());
+    recv_.clear_request_id();
+    recv_.set_sluice_transfer(7);
+    recv_.set_sluice_offset(1500);
+    EXPECT_THAT(Call<pb::RecvTensorResponse>(paths::kRecvTensor, recv_),
+                StatusIs(StatusCode::kAborted, HasSubstr("Transfer 7")));
+  }
+
+  static constexpr char kReceiver[] = "/job:b/replica:0/task:0/device:CPU:0";
+  pb::RunGraphRequest request_;
+  pb::RecvTensorRequest recv_;
+  std::shared_ptr<LocalCall> step_;
+};
+
+TEST_F(UnfinishedTransfers, GoWithTheirSession) {
+  Begin();
+  SLUICE_ASSERT_OK(DeleteWorkerSession("s"));
+  ExpectGone();
+}
+
+TEST_F(UnfinishedTransfers, GoWithAStepThatItsMasterGaveUp) {
+  Begin();
+  step_->Cancel();
+  ASSERT_TRUE(TaskUnderTest::WaitLong(*step_));
+  ExpectGone();
+}
+
+// The master of this very task calls its worker without a service.
+TEST_F(UnfinishedTransfers, GoWithAStepOfTheTasksOwnMaster) {
+  Begin();
+  task_.worker().CleanupGraph(request_.step_id(), [](absl::Status) {});
+  ExpectGone();
+}
+
+TEST_F(WorkerSessionsTest, AMasterMayTryToOpenItAgain) {
+  const std::string life = "master_task: 'm' master_incarnation: 1 ";
+  SLUICE_ASSERT_OK(OpenWorkerSession(life + "session_handle: 's'"));
+  const auto use = task_.activity().masters.Find("s");
+  SLUICE_EXPECT_OK(OpenWorkerSession(life + "session_handle: 's'"));
+  EXPECT_EQ(task_.activity().masters.Find("s"), use);
+  EXPECT_EQ(task_.worker().num_sessions(), 1);
+  EXPECT_TRUE(absl::IsAlreadyExists(OpenWorkerSession(
+      life + "session_handle: 's' isolate_session_state: true")));
+}
+
+TEST_F(WorkerSessionsTest, TheOneThatAllShareIsNobodys) {
+  auto graph = Parsed<pb::RegisterGraphRequest>(
+      "graph_def { node { name: 'n' op: 'NoOp' } }");
+  graph.mutable_graph_def()->mutable_node(0)->set_device(
+      TaskUnderTest::kDevice);
+  SLUICE_ASSERT_OK(
+      Call<pb::RegisterGraphResponse>(paths::kRegisterGraph, graph));
+  EXPECT_TRUE(absl::IsInvalidArgument(DeleteWorkerSession("")));
+  EXPECT_TRUE(absl::IsInvalidArgument(OpenWorkerSession("")));
+  EXPECT_TRUE(task_.worker().HasSession(""));
+}
+
+TEST(GraphNodesLimit, CountsTheFunctionsOfEarlierCalls) {
+  Limits limits;
+  limits.graph_nodes = 10;
+  TaskUnderTest task(limits);
+  // A function of six nodes.
+  const auto function = [](const char* name) {
+    std::string text =
+        StrCat("library { function { signature { name: '", name, "' }");
+    for (int i = 0; i < 6; ++i) {
+      StrAppend(&text, "node_def { name: 'n", i, "' op: 'NoOp' }");
+    }
+    return text + "} }";
+  };
+  pb::CreateSessionResponse session;
+  SLUICE_ASSERT_OK(task.Call(paths::kCreateSession,
+                             Parsed<pb::CreateSessionRequest>(
+                                 StrCat("graph_def {", function("F"), "}")),
+                             &session));
+  const auto extend = [&](const std::string& graph) {
+    auto request =
+        Parsed<pb::ExtendSessionRequest>(StrCat("graph_def {", graph, "}"));
+    request.set_session_handle(session.session_handle());
+    pb::ExtendSessionResponse response;
+    return task.Call(paths::kExtendSession, request, &response);
+  };
+  EXPECT_THAT(extend(function("G")),
+              StatusIs(StatusCode::kResourceExhausted,
+                       HasSubstr("A graph of 12 nodes is over the limit")));
+  SLUICE_EXPECT_OK(extend(function("F") + "node { name: 'n' op: 'NoOp' }"));
+}
+
+TEST(WorkerSessionLimit, CountsNoSessionsOfAFormerLife) {
+  Limits limits;
+  limits.sessions = 2;
+  TaskUnderTest task(limits);
+  const auto open = [&](const std::string& request) {
+    pb::CreateWorkerSessionResponse response;
+    return task.Call(paths::kCreateWorkerSession,
+                     Parsed<pb::CreateWorkerSessionRequest>(request),
+                     &response);
+  };
+  const std::string first = "master_task: 'm' master_incarnation: 1 ";
+  SLUICE_ASSERT_OK(open(first + "session_handle: 'a'"));
+  SLUICE_ASSERT_OK(open(first + "session_handle: 'b'"));
+  EXPECT_THAT(
+      open(first + "session_handle: 'c'"),
+      StatusIs(StatusCode::kResourceExhausted, HasSubstr("limit sessions=2")));
+  SLUICE_EXPECT_OK(open(first + "session_handle: 'b'"));
+  SLUICE_EXPECT_OK(
+      open("master_task: 'm' master_incarnation: 2 session_handle: 'd'"));
+}
+
+// The text of such an error must not be as long as the request.
+TEST_F(WorkerSessionsTest, RequestsThatComeTwiceAreAborted) {
+  SLUICE_ASSERT_OK(Open(kGraph));
+  SLUICE_ASSERT_OK(OpenWorkerSession("session_handle: 's'"));
+  pb::RunGraphRequest run_graph =
+      Register("s", "node { name: 'n' op: 'NoOp' }");
+  pb::RecvTensorRequest recv;
+  recv.set_rendezvous_key("no key");
+  pb::PartialRunSetupRequest partial;
+  pb::MakeCallableRequest make;
+  make.mutable_options()->add_fetch("y:0");
+  make.mutable_options()->add_feed("x:0");
+  pb::RunCallableRequest run_callable;
+  const std::string large(10000, 'x');
+  Tensor fed = Tensor::Scalar<std::string>(large);
+  TensorToProto(fed, run_graph.add_send()->mutable_tensor());
+  TensorToProto(fed, run_callable.add_feed());
+  partial.add_fetch(large);
+  make.mutable_options()->add_target(large);
+  const auto expect_aborted = [&](int64_t id, const char* path, auto request,
+                                  auto response) {
+    request.set_request_id(id);
+    (void)Call(path, request, &response);
+    const absl::Status second = Call(path, request, &response);
+    EXPECT_THAT(second, StatusIs(StatusCode::kAborted,
+                                 HasSubstr(StrCat("received twice: ", id))));
+    EXPECT_LT(second.message().size(), 200);
+  };
+  expect_aborted(1, paths::kRunGraph, run_graph, pb::RunGraphResponse());
+  expect_aborted(2, paths::kRecvTensor, recv, pb::RecvTensorResponse());
+  partial.set_session_handle(handle_);
+  make.set_session_handle(handle_);
+  run_callable.set_session_handle(handle_);
+  expect_aborted(3, paths::kPartialRunSetup, partial,
+                 pb::PartialRunSetupResponse());
+  expect_aborted(4, paths::kMakeCallable, make, pb::MakeCallableResponse());
+  expect_aborted(5, paths::kRunCallable, run_callable,
+                 pb::RunCallableResponse());
+}
+
+// Names of files and strings in errors are any bytes.
+TEST_F(ServicesTest, AnErrorInTheBodyIsUtf8) {
+  SLUICE_ASSERT_OK(Open(R"(
+      node { name: "s" op: "Const"
+             attr { key: "dtype" value { type: DT_STRING } }
+             attr { key: "value" value { tensor { dtype: DT_STRING
+                    tensor_shape {} string_val: "caf\351" } } } }
+      node { name: "n" op: "StringToNumber" input: "s" })"));
+  auto request = Parsed<pb::RunStepRequest>(
+      "fetch: 'n:0' store_errors_in_response_body: true");
+  request.set_session_handle(handle_);
+  pb::RunStepResponse response;
+  SLUICE_ASSERT_OK(Call(paths::kRunStep, request, &response));
+  EXPECT_EQ(response.status_code(), pb::error::INVALID_ARGUMENT);
+  EXPECT_THAT(response.status_error_message(), HasSubstr("caf\\xe9"));
+}
+
+TEST_F(ServicesTest, OfTwoExtensionsAtOnceOneIsAborted) {
+  SLUICE_ASSERT_OK(Open(""));
+  for (int version = 0; version < 50; ++version) {
+    std::vector<std::shared_ptr<LocalCall>> calls;
+    for (const char* name : {"a", "b"}) {
+      auto extend = Parsed<pb::ExtendSessionRequest>(
+          StrCat("graph_def { node { name: '", name, version,
+                 "' op: 'NoOp' } }", "current_graph_version: ", version));
+      extend.set_session_handle(handle_);
+      calls.push_back(
+          task_.Start(paths::kExtendSession, extend.SerializeAsString()));
+    }
+    int fine = 0;
+    for (const auto& call : calls) {
+      ASSERT_TRUE(TaskUnderTest::WaitLong(*call));
+      fine += call->status().ok();
+    }
+    ASSERT_EQ(fine, 1);
+  }
+}
+
+// Its client goes away when the session is there already.
+class LateCancelledCall : public LocalCall {
+ public:
+  using LocalCall::LocalCall;
+  void OnCancel(absl::AnyInvocable<void()> callback) override {
+    if (++callbacks_ == 2) callback();
+  }
+
+ private:
+  int callbacks_ = 0;
+};
+
+TEST_F(ServicesTest, ASessionWhoseClientHasGoneIsClosed) {
+  const auto call = std::make_shared<LateCancelledCall>(
+      paths::kCreateSession, pb::CreateSessionRequest());
+  task_.handler()(call);
+  ASSERT_TRUE(TaskUnderTest::WaitLong(*call));
+  EXPECT_EQ(task_.master().num_sessions(), 0);
+  EXPECT_TRUE(task_.activity().clients.List().empty());
+}
+
+TEST(RunBlockingFor, AnswersWhatTakesTooMuchMemory) {
+  const auto call = std::make_shared<LocalCall>("path", "");
+  RunBlockingFor(call, [] { throw std::bad_alloc(); });
+  ASSERT_TRUE(TaskUnderTest::WaitLong(*call));
+  EXPECT_EQ(call->status().code(), StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ void StepAudience::Answer() {
     if (error_.ok() && reply_.Length() > kLargestKept) error_ = kGone;
     if (!error_.ok()) reply_.Clear();
   }
+  if (const auto table = table_.lock()) table->Answered(request_id_);
   for (const auto& call : calls) {
     if (error.ok()) {
       call->Reply(reply);
@@ -130,20 +131,31 @@ void StepAudience::Answer() {
   }
 }
 
-StepReplies::Found StepReplies::FindOrAdd(int64_t request_id) {
-  if (request_id == 0) return {std::make_shared<StepAudience>(grace_), true};
+AudienceTable::Found AudienceTable::FindOrAdd(
+    int64_t request_id,
+    absl::FunctionRef<std::shared_ptr<StepAudience>()> make) {
   MutexLock lock(mu_);
   auto [it, added] = audiences_.try_emplace(request_id);
-  if (added) {
-    it->second = std::make_shared<StepAudience>(grace_);
-    order_.push_back(request_id);
-  }
-  const Found found{it->second, added};
-  if (order_.size() > kRepliesKept) {
-    audiences_.erase(order_.front());
-    order_.pop_front();
-  }
-  return found;
+  if (added) it->second = make();
+  return {it->second, added};
+}
+
+void AudienceTable::Answered(int64_t request_id) {
+  std::shared_ptr<StepAudience> gone;
+  MutexLock lock(mu_);
+  answered_.push_back(request_id);
+  if (answered_.size() <= kRepliesKept) return;
+  const auto oldest = audiences_.find(answered_.front());
+  gone = std::move(oldest->second);
+  audiences_.erase(oldest);
+  answered_.pop_front();
+}
+
+StepReplies::Found StepReplies::FindOrAdd(int64_t request_id) {
+  if (request_id == 0) return {std::make_shared<StepAudience>(grace_), true};
+  return table_->FindOrAdd(request_id, [&] {
+    return std::make_shared<StepAudience>(grace_, table_, request_id);
+  });
 }
 
 }  // namespace sluice

@@ -149,5 +149,23 @@ TEST(StepReplies, RequestsWithoutAnIdAreNeverTheSame) {
   EXPECT_TRUE(replies.FindOrAdd(0).first);
 }
 
+TEST(StepReplies, AStepIsRememberedAsLongAsItRuns) {
+  StepReplies replies;
+  auto blocked = replies.FindOrAdd(7).audience;
+  for (int64_t id = 1000; id < 2000; ++id) {
+    replies.FindOrAdd(id).audience->Reply(Bytes("done"));
+  }
+  EXPECT_FALSE(replies.FindOrAdd(7).first);
+  EXPECT_FALSE(replies.FindOrAdd(1999).first);
+  EXPECT_TRUE(replies.FindOrAdd(1000).first);
+  // Once answered, it goes as others do.
+  blocked->Reply(Bytes("done"));
+  EXPECT_FALSE(replies.FindOrAdd(7).first);
+  for (int64_t id = 2000; id < 3000; ++id) {
+    replies.FindOrAdd(id).audience->Reply(Bytes("done"));
+  }
+  EXPECT_TRUE(replies.FindOrAdd(7).first);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -207,6 +207,15 @@ bool IsExpired(const TlsIdentity& tls) {
 
 }  // namespace
 
+bool IsForHost(const TlsIdentity& tls, const std::string& host) {
+  const BioPtr own = MemoryBio(tls.certificate);
+  const X509Ptr certificate = ReadCertificate(own.get());
+  if (certificate == nullptr) return false;
+  return X509_check_ip_asc(certificate.get(), host.c_str(), 0) == 1 ||
+         X509_check_host(certificate.get(), host.c_str(), host.size(), 0,
+                         nullptr) == 1;
+}
+
 std::string TlsProblem(const std::string& address, const TlsIdentityPtr& tls) {
   const NoSigpipe no_sigpipe;
   Finding finding = Shake(address, tls);

@@ -1,5 +1,5 @@
 // Finds out why a connection failed, where gRPC says no more than that it was
-// closed. Private to rpc/.
+// closed.
 #pragma once
 
 #include <string>
@@ -13,5 +13,9 @@ namespace sluice {
 // for another host; it does not take ours. In words a user can act on; "" if
 // nothing of the kind is found. Blocks for a few seconds at most.
 std::string TlsProblem(const std::string& address, const TlsIdentityPtr& tls);
+
+// Whether the certificate is for `host`, a name or an address: peers refuse one
+// that is not.
+bool IsForHost(const TlsIdentity& tls, const std::string& host);
 
 }  // namespace sluice

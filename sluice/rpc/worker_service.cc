@@ -3,7 +3,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
-#include "sluice/base/blocking_pool.h"
 #include "sluice/base/hash.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/random.h"
@@ -15,10 +14,11 @@
 #include "sluice/rpc/answer.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/config.h"
-#include "sluice/rpc/open_transfers.h"
+#include "sluice/rpc/fused_nodes.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/recent_ids.h"
 #include "sluice/rpc/services.h"
+#include "sluice/rpc/utf8.h"
 #include "sluice/tensor/codec.h"
 
 namespace sluice {
@@ -30,11 +30,19 @@ using CallPtr = std::shared_ptr<ServerCall>;
 struct ServedGraph {
   std::shared_ptr<RegisteredGraph> graph;
   std::shared_ptr<SessionUse> use;  // Null in the session that all share.
-  std::shared_ptr<const Graph> definition;
   std::string session;
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
 };
+
+// Who opened a session, if it said so; else the incarnation is 0.
+struct MasterLife {
+  std::string task;
+  int64_t incarnation;
+};
+
+// Why the steps of a session end with it.
+absl::Status Closed() { return Derived(Cancelled("The session was closed")); }
 
 class WorkerService : public std::enable_shared_from_this<WorkerService> {
  public:
@@ -43,7 +51,11 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       : worker_(std::move(worker)),
         cluster_(cluster),
         activity_(std::move(activity)),
-        limits_(limits) {}
+        limits_(limits) {
+    worker_->set_step_over([transfers = activity_->transfers](int64_t step_id) {
+      transfers->Forget(step_id);
+    });
+  }
 
   bool Handle(CallPtr call) {
     auto it = Table().find(paths::Canonical(call->path()));
@@ -115,13 +127,19 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void CreateWorkerSession(CallPtr call) {
     pb::CreateWorkerSessionRequest request;
     if (!Parse(call, &request)) return;
-    if (const int open = worker_->num_sessions(); open >= limits_.sessions) {
+    const std::string handle = request.session_handle();
+    if (handle.empty()) {  // The session that all share is no one's.
+      call->Fail(InvalidArgument("Session must be non-empty."));
+      return;
+    }
+    const MasterLife life{request.master_task(), request.master_incarnation()};
+    ForgetFormerLives(life);
+    if (const int open = worker_->num_sessions();
+        open >= limits_.sessions && !worker_->HasSession(handle)) {
       call->Fail(OverLimit(StrCat("One more than ", open, " open sessions"),
                            "sessions", limits_.sessions));
       return;
     }
-    ForgetFormerLives(request);
-    const std::string handle = request.session_handle();
     CreateSessionRequest session{request.session_handle(),
                                  request.isolate_session_state()};
     const pb::ServerDef& server = request.server_def();
@@ -131,23 +149,36 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       session.cluster = TasksFromProto(server.cluster());
     }
     worker_->CreateSession(
-        std::move(session),
-        [self = shared_from_this(), call, handle](const absl::Status& status) {
-          if (status.ok()) {
-            self->activity_->masters.Add(
-                handle, call->peer(), [weak = self->weak_from_this(), handle] {
-                  if (auto service = weak.lock()) {
-                    service->DeleteSession(handle, [](absl::Status) {});
-                  }
-                });
-          }
+        std::move(session), [self = shared_from_this(), call, handle,
+                             life](const absl::Status& status) {
+          if (status.ok()) self->Opened(handle, life, call->peer());
           Answer(*call, status, pb::CreateWorkerSessionResponse());
+        });
+  }
+
+  // A master that tries once more must not lose who holds the session.
+  void Opened(const std::string& handle, const MasterLife& life,
+              std::string master) {
+    if (life.incarnation != 0) {
+      MutexLock lock(mu_);
+      masters_[handle] = life;
+    }
+    if (activity_->masters.Find(handle) != nullptr) return;
+    activity_->masters.Add(
+        handle, std::move(master), [weak = weak_from_this(), handle] {
+          if (auto service = weak.lock()) {
+            service->DeleteSession(handle, [](absl::Status) {});
+          }
         });
   }
 
   void DeleteWorkerSession(CallPtr call) {
     pb::DeleteWorkerSessionRequest request;
     if (!Parse(call, &request)) return;
+    if (request.session_handle().empty()) {
+      call->Fail(InvalidArgument("Session must be non-empty."));
+      return;
+    }
     DeleteSession(request.session_handle(), [call](absl::Status status) {
       Answer(*call, status, pb::DeleteWorkerSessionResponse());
     });
@@ -167,24 +198,24 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         unfinished.push_back(entry.second->run);
         return true;
       });
+      for (const auto& [step_id, run] : running_) {
+        if (run->graph->session == handle) unfinished.push_back(run);
+      }
       absl::erase_if(graphs_, [&](const auto& entry) {
         if (entry.second->session != handle) return false;
         gone.push_back(entry.second);
         return true;
       });
     }
-    for (const auto& run : unfinished) {
-      run->cancellation.Cancel(Derived(Cancelled("The session was closed")));
-    }
+    for (const auto& run : unfinished) run->cancellation.Cancel(Closed());
     gone.clear();
     done(absl::OkStatus());
   }
 
   // A master that was killed cannot close its sessions; its next life shows
   // that they are over.
-  void ForgetFormerLives(const pb::CreateWorkerSessionRequest& request) {
-    if (request.master_incarnation() == 0) return;
-    const MasterLife life{request.master_task(), request.master_incarnation()};
+  void ForgetFormerLives(const MasterLife& life) {
+    if (life.incarnation == 0) return;
     std::vector<std::string> gone;
     {
       MutexLock lock(mu_);
@@ -192,7 +223,6 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         if (master.task == life.task && master.incarnation != life.incarnation)
           gone.push_back(handle);
       }
-      masters_[request.session_handle()] = life;
     }
     for (const std::string& handle : gone) {
       SLUICE_LOG(INFO) << "Dropping session " << handle << " of " << life.task
@@ -203,17 +233,18 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
 
   // Importing and compiling a large graph takes a while.
   void RegisterGraph(CallPtr call) {
-    RunBlocking([self = shared_from_this(), call = std::move(call)] {
+    RunBlockingFor(call, [self = shared_from_this(), call] {
       pb::RegisterGraphRequest proto;
       if (Parse(call, &proto)) self->Register(proto, call);
     });
   }
 
-  void Register(const pb::RegisterGraphRequest& proto, const CallPtr& call) {
+  void Register(pb::RegisterGraphRequest& proto, const CallPtr& call) {
     auto graph = std::make_shared<Graph>();
     ImportOptions options;
     options.allow_internal = true;
     options.validate_colocation = false;
+    TakeApart(proto.mutable_graph_def());
     absl::Status imported =
         CheckGraphSize(proto.graph_def(), /*known=*/0, limits_);
     if (imported.ok()) {
@@ -236,7 +267,6 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     Worker::ListClientEdges(*graph, &served->feeds, &served->fetches);
     request.feeds = served->feeds;
     request.fetches = served->fetches;
-    served->definition = graph;
     request.graph = std::move(graph);
     worker_->RegisterGraph(
         std::move(request),
@@ -283,7 +313,8 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     Cancellation cancellation;
     StepStatsCollector stats;
     bool traced = false;
-    bool wants_graph = false;
+    bool wants_graphs = false;
+    std::vector<std::shared_ptr<const Graph>> graphs;
     bool errors_in_body = false;
     std::vector<Tensor> feeds;
     std::vector<Tensor> fetches;
@@ -323,8 +354,9 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
           "its master's own task, not here");
     }
     if (!ids_.Add(request->request_id())) {
-      return Aborted("The same RunGraph request was received twice. ",
-                     request->ShortDebugString());
+      return Aborted("The same RunGraph request was received twice: ",
+                     request->request_id(), " of step ", request->step_id(),
+                     " and graph ", request->graph_handle());
     }
     run->feeds.resize(run->graph->feeds.size());
     run->fetches.resize(run->graph->fetches.size());
@@ -354,7 +386,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     run->call = call;
     run->errors_in_body = request.store_errors_in_response_body();
     run->traced = request.exec_opts().record_timeline();
-    run->wants_graph = request.exec_opts().record_partition_graphs();
+    run->wants_graphs = request.exec_opts().record_partition_graphs();
     if (absl::Status status = Prepare(&request, run.get()); !status.ok()) {
       Finish(*run, status);
       return;
@@ -372,6 +404,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     direct.fetches = run->fetches;
     direct.cancellation = &run->cancellation;
     direct.stats = run->traced ? &run->stats : nullptr;
+    direct.device_graphs = run->wants_graphs ? &run->graphs : nullptr;
     Begin(step_id, run);
     worker_->RunGraph(direct, [self = shared_from_this(), run,
                                step_id](const absl::Status& status) {
@@ -384,7 +417,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void CancelWith(ServerCall& call, int64_t step_id,
                   std::shared_ptr<Running> run) {
     call.OnCancel([run = std::move(run), step_id, worker = worker_] {
-      SLUICE_VLOG(1) << "Cancellation requested for RunGraph.";
+      SLUICE_LOG(INFO) << "Cancellation requested for RunGraph.";
       const absl::Status why =
           Derived(Cancelled("RunGraph was cancelled by its master"));
       run->abandoned.store(true);
@@ -395,8 +428,14 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
 
   void Begin(int64_t step_id, const std::shared_ptr<Running>& run) {
     if (run->graph->use != nullptr) run->graph->use->BeginStep(step_id);
-    MutexLock lock(mu_);
-    running_[step_id] = run;
+    {
+      MutexLock lock(mu_);
+      running_[step_id] = run;
+    }
+    // Whoever closed it meanwhile may not have seen the step.
+    if (!worker_->HasSession(run->graph->session)) {
+      run->cancellation.Cancel(Closed());
+    }
   }
   void End(int64_t step_id, const Running& run) {
     if (run.graph->use != nullptr) run.graph->use->EndStep(step_id);
@@ -472,7 +511,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     pb::RunGraphResponse response;
     if (!status.ok()) {
       response.set_status_code(static_cast<pb::error::Code>(status.code()));
-      response.set_status_error_message(std::string(status.message()));
+      response.set_status_error_message(Utf8(ToStd(status.message())));
     } else {
       for (const auto& [key, at] : run.wanted) {
         pb::NamedTensorProto* recv = response.add_recv();
@@ -480,11 +519,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
         TensorToProto(run.fetches[at], recv->mutable_tensor());
       }
     }
-    if (run.wants_graph && run.graph != nullptr) {
+    for (const std::shared_ptr<const Graph>& graph : run.graphs) {
       ExportOptions options;
       options.assigned_devices = true;
-      ExportGraphDef(*run.graph->definition, options,
-                     response.add_partition_graph());
+      ExportGraphDef(*graph, options, response.add_partition_graph());
     }
     if (run.traced) {
       StepStatsToProto(run.stats.Take(), response.mutable_step_stats());
@@ -518,7 +556,6 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       late->cancellation.Cancel(Derived(Cancelled("The step is over")));
     }
     worker_->CleanupGraph(step_id, [](absl::Status) {});
-    transfers_.Forget(step_id);
   }
 
   void CleanupAll(CallPtr call) {
@@ -557,14 +594,13 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     if (!ids_.Add(request.request_id())) {
       call->Fail(
           Aborted("The same RecvTensor (WorkerServiceImpl) request was "
-                  "received twice. ",
-                  request.ShortDebugString()));
+                  "received twice: ",
+                  request.request_id(), " of step ", request.step_id(), " and ",
+                  request.rendezvous_key()));
       return;
     }
-    // A receiver that is gone has failed, and its step with it.
     call->OnCancel([worker = worker_, step_id = request.step_id()] {
-      worker->AbortStep(step_id,
-                        Derived(Cancelled("A receiver of the step went away")));
+      AbandonStep(*worker, step_id);
     });
     if (request.sluice_more_key_size() > 0) {
       RecvGroup(std::move(call), request);
@@ -602,22 +638,40 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void SendFirstChunk(ServerCall& call, const pb::RecvTensorRequest& request,
                       const Tensor& tensor, int64_t start) {
     const size_t size = ChunkOf(request);
-    transfers_.Add(request.request_id(), request.step_id(), tensor, size);
+    OpenTransfers& transfers = *activity_->transfers;
+    transfers.Add(request.request_id(), request.step_id(), tensor, size);
     // Nobody comes for the rest of a step that has ended meanwhile.
     if (worker_->IsOver(request.step_id())) {
-      transfers_.Forget(request.step_id());
+      transfers.Forget(request.step_id());
     }
+    DropWith(call, request.request_id(), request.step_id());
     call.Reply(EncodeTensorChunk(tensor, 0, size, start));
+  }
+
+  // Drops the rest of a transfer when the receiver of a chunk goes away, and
+  // ends its step, as RecvTensor does.
+  void DropWith(ServerCall& call, int64_t transfer, int64_t step_id) {
+    call.OnCancel([transfers = activity_->transfers, worker = worker_, transfer,
+                   step_id] {
+      transfers->Drop(transfer);
+      AbandonStep(*worker, step_id);
+    });
+  }
+  // A receiver that is gone has failed, and its step with it.
+  static void AbandonStep(Worker& worker, int64_t step_id) {
+    worker.AbortStep(step_id,
+                     Derived(Cancelled("A receiver of the step went away")));
   }
 
   void SendChunk(ServerCall& call, const pb::RecvTensorRequest& request) {
     const auto offset =
         static_cast<size_t>(std::max<int64_t>(0, request.sluice_offset()));
-    auto chunk =
-        transfers_.Take(request.sluice_transfer(), offset, ChunkOf(request));
+    auto chunk = activity_->transfers->Take(request.sluice_transfer(), offset,
+                                            ChunkOf(request));
     if (!chunk.ok()) {
       call.Fail(chunk.status());
     } else {
+      DropWith(call, request.sluice_transfer(), request.step_id());
       // The first chunk says more; it came with the first answer.
       call.Reply(EncodeTensorChunk(chunk->tensor, offset, chunk->size, 0));
     }
@@ -654,7 +708,6 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   const Limits limits_;
   const uint64_t sequence_seed_ = RandomId();
   RecentIds ids_{100000};
-  OpenTransfers transfers_;
   Mutex mu_;
   absl::flat_hash_map<std::string, std::shared_ptr<ServedGraph>> graphs_
       SLUICE_GUARDED_BY(mu_);
@@ -663,11 +716,6 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       SLUICE_GUARDED_BY(mu_);
   absl::flat_hash_map<int64_t, std::shared_ptr<PartialStep>> partial_steps_
       SLUICE_GUARDED_BY(mu_);
-  // Who opened a session, if it said so.
-  struct MasterLife {
-    std::string task;
-    int64_t incarnation;
-  };
   std::map<std::string, MasterLife> masters_ SLUICE_GUARDED_BY(mu_);
 };
 
@@ -712,7 +760,7 @@ CallHandler MakeTaskHandler(std::shared_ptr<Worker> worker,
     try {
       if (on_worker(call) || on_master(call) || on_task(call)) return;
     } catch (const std::bad_alloc&) {
-      call->Fail(ResourceExhausted("Out of memory while reading a request"));
+      FailForMemory(*call);
       return;
     }
     call->Fail(Unimplemented("Sluice does not serve ", call->path(), ": ",

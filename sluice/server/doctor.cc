@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -10,6 +10,7 @@
 #include "sluice/base/status.h"
 #include "sluice/proto/cluster.pb.h"
 #include "sluice/proto/device.pb.h"
+#include "sluice/proto/master.pb.h"
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/client_call.h"
@@ -47,9 +48,7 @@ struct Examination : std::enable_shared_from_this<Examination> {
            if (!status.ok()) {
              self->Unreachable(status);
            } else if (!FromByteBuffer(&bytes, &self->devices)) {
-             self->result.finding = "answers with something unreadable";
-             self->result.advice = "See what listens there.";
-             self->finished.Notify();
+             self->Unreadable();
            } else {
              self->Measure();
            }
@@ -62,6 +61,14 @@ struct Examination : std::enable_shared_from_this<Examination> {
     finished.Notify();
   }
 
+  void Unreadable() {
+    result.finding = "answers with something unreadable";
+    result.advice = "See what listens there.";
+    finished.Notify();
+  }
+
+  // For what WhyUnreachable says; behind a TLS handshake that failed stands
+  // what rpc/tls_probe.h says.
   static std::string Advice(const std::string& why) {
     const auto has = [&](const char* part) {
       return why.find(part) != std::string::npos;
@@ -77,11 +84,27 @@ struct Examination : std::enable_shared_from_this<Examination> {
       return "See whether the host is up, a firewall drops the packets, or the "
              "process is stopped.";
     }
-    if (has("something else listens")) {
-      return "Another program has the port: choose another one. If it is a "
-             "server that expects TLS, ask it with TLS.";
+    if (has("wants TLS")) {
+      return "Ask with the certificates of its cluster: --tls DIR, or "
+             "SLUICE_TLS_CERT, SLUICE_TLS_KEY and SLUICE_TLS_CA.";
     }
-    return "If the server expects TLS, ask it with TLS.";
+    if (has("speaks plain text")) {
+      return "Start it with certificates (--tls DIR), or ask it without.";
+    }
+    if (has("has expired")) {
+      return "Make new certificates with `sluice certs` and restart with them.";
+    }
+    if (has("not valid yet")) return "Set the clocks by NTP.";
+    if (has("is for other hosts")) {
+      return "Restart it with a certificate for the host of its address.";
+    }
+    if (has("not signed by the CA") || has("does not take the certificate")) {
+      return "Give this side and the task certificates of one CA.";
+    }
+    if (has("something else listens")) {
+      return "Another program has the port: choose another one.";
+    }
+    return "See its log.";
   }
 
   void Measure() {
@@ -102,10 +125,8 @@ struct Examination : std::enable_shared_from_this<Examination> {
                                .count();
     pb::TaskStatus theirs;
     const bool ours = status.ok() && FromByteBuffer(bytes, &theirs);
-    if (!ours && !absl::IsUnimplemented(status)) {
-      Unreachable(status);
-      return;
-    }
+    if (status.ok() && !ours) return Unreadable();
+    if (!ours && !absl::IsUnimplemented(status)) return Unreachable(status);
     if (!result.round_trip_ms || trip_ms < *result.round_trip_ms) {
       result.round_trip_ms = trip_ms;
       if (ours) {
@@ -130,16 +151,17 @@ std::string NameOf(const std::string& job, int index) {
 
 class Doctor {
  public:
-  Doctor(const ClusterSpec& cluster, const DoctorOptions& options)
-      : cluster_(cluster), options_(options) {}
+  Doctor(const ClusterSpec& cluster, const DoctorOptions& options,
+         TlsIdentityPtr tls)
+      : cluster_(cluster), options_(options), tls_(std::move(tls)) {}
 
   std::vector<TaskDiagnosis> Examine() {
     Ask();
     for (const auto& task : tasks_) {
       task->finished.Wait();
-      Judge(*task);
+      ReadDevices(*task);
     }
-    CompareIncarnations();
+    for (const auto& task : tasks_) Judge(*task);
     CompareVersions();
     std::vector<TaskDiagnosis> results;
     for (const auto& task : tasks_) results.push_back(std::move(task->result));
@@ -148,9 +170,6 @@ class Doctor {
 
  private:
   void Ask() {
-    const absl::StatusOr<TlsIdentityPtr> tls = LoadTls(
-        options_.tls.empty() ? TlsOptions::FromEnvironment() : options_.tls,
-        TlsRole::kClient);
     for (const auto& [job, tasks] : cluster_.tasks()) {
       for (const auto& [index, address] : tasks) {
         auto task = std::make_shared<Examination>();
@@ -159,7 +178,7 @@ class Doctor {
         task->deadline = std::chrono::steady_clock::now() + options_.timeout;
         tasks_.push_back(task);
         absl::StatusOr<std::shared_ptr<RpcChannel>> channel =
-            tls.ok() ? RpcChannel::CreateWithTls(address, *tls) : tls.status();
+            RpcChannel::CreateWithTls(address, tls_);
         if (channel.ok()) {
           task->channel = *std::move(channel);
           task->Begin();
@@ -195,20 +214,34 @@ class Doctor {
     }
   }
 
-  void JudgeDevices(Examination& task) {
-    std::string other;
+  static void ReadDevices(Examination& task) {
     for (const pb::DeviceAttributes& proto : task.devices.device_attributes()) {
       absl::StatusOr<DeviceInfo> device = DeviceFromProto(proto);
       if (!device.ok()) continue;
-      task.result.devices.push_back(device->text);
       if (task.result.incarnation == 0) {
         task.result.incarnation = device->incarnation;
       }
-      if (device->name.TaskName() != task.result.task) {
-        other = device->name.TaskName();
+      task.result.devices.push_back(*std::move(device));
+    }
+  }
+
+  void JudgeDevices(Examination& task) {
+    std::string other;
+    for (const DeviceInfo& device : task.result.devices) {
+      if (device.name.TaskName() != task.result.task) {
+        other = device.name.TaskName();
       }
     }
-    if (!other.empty()) {
+    if (task.result.devices.empty()) {
+      Blame(task, "has no devices", "See its log.");
+    } else if (other.empty()) {
+      return;
+    } else if (const Examination* twin = Twin(task)) {
+      Blame(task,
+            StrCat("is the same process as ", twin->result.task, " at ",
+                   twin->result.address),
+            "Two addresses lead to one server: correct one of them.");
+    } else {
       const std::string expected = AddressOf(other);
       Blame(task, StrCat("answers as ", other),
             expected.empty()
@@ -217,9 +250,18 @@ class Doctor {
                 : StrCat("The cluster has ", other, " at ", expected,
                          ": are the addresses swapped, or was the server "
                          "started with the wrong job or index?"));
-    } else if (task.result.devices.empty()) {
-      Blame(task, "has no devices", "See its log.");
     }
+  }
+
+  // Another task that the same process answers for; null if there is none.
+  const Examination* Twin(const Examination& task) const {
+    for (const auto& one : tasks_) {
+      if (one.get() != &task &&
+          one->result.incarnation == task.result.incarnation) {
+        return one.get();
+      }
+    }
+    return nullptr;
   }
 
   // Empty if the cluster has no such task.
@@ -268,20 +310,6 @@ class Doctor {
     return "";
   }
 
-  void CompareIncarnations() {
-    std::map<uint64_t, Examination*> seen;
-    for (const auto& task : tasks_) {
-      if (task->result.incarnation == 0) continue;
-      const auto [it, added] =
-          seen.try_emplace(task->result.incarnation, task.get());
-      if (added) continue;
-      Blame(*task,
-            StrCat("is the same process as ", it->second->result.task, " at ",
-                   it->second->result.address),
-            "Two addresses lead to one server: correct one of them.");
-    }
-  }
-
   void CompareVersions() {
     for (const auto& task : tasks_) {
       const std::string& version = task->result.version;
@@ -294,6 +322,7 @@ class Doctor {
 
   const ClusterSpec& cluster_;
   const DoctorOptions options_;
+  const TlsIdentityPtr tls_;
   std::vector<std::shared_ptr<Examination>> tasks_;
 };
 
@@ -303,11 +332,92 @@ std::string Millis(const std::optional<double>& value, bool sign) {
               : absl::StrFormat("%.2f ms", *value);
 }
 
+absl::StatusOr<TlsIdentityPtr> Load(const DoctorOptions& options) {
+  return LoadTls(
+      options.tls.empty() ? TlsOptions::FromEnvironment() : options.tls,
+      TlsRole::kClient);
+}
+
+// One call that blocks.
+absl::Status Ask(RpcChannel& channel, const char* path,
+                 const google::protobuf::MessageLite& request,
+                 std::chrono::milliseconds timeout,
+                 google::protobuf::MessageLite* response) {
+  RpcChannel::Options options;
+  options.deadline = std::chrono::steady_clock::now() + timeout;
+  Notification finished;
+  absl::Status result;
+  channel.Call(path, request, options,
+               [&](absl::Status status, grpc::ByteBuffer bytes) {
+                 result = std::move(status);
+                 if (result.ok() && !FromByteBuffer(&bytes, response)) {
+                   result = Internal("The answer could not be read");
+                 }
+                 finished.Notify();
+               });
+  finished.Wait();
+  if (result.ok()) return result;
+  return WithMessage(result, WhyUnreachable(channel.address(), result));
+}
+
+bool IsOf(const DeviceInfo& device, const std::string& task) {
+  return device.name.TaskName() == task;
+}
+
 }  // namespace
 
-std::vector<TaskDiagnosis> Diagnose(const ClusterSpec& cluster,
-                                    const DoctorOptions& options) {
-  return Doctor(cluster, options).Examine();
+absl::StatusOr<std::vector<TaskDiagnosis>> Diagnose(
+    const ClusterSpec& cluster, const DoctorOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(TlsIdentityPtr tls, Load(options));
+  return Doctor(cluster, options, std::move(tls)).Examine();
+}
+
+absl::StatusOr<ClusterDevices> ListClusterDevices(
+    const std::string& address, const DoctorOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(TlsIdentityPtr tls, Load(options));
+  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<RpcChannel> channel,
+                          RpcChannel::CreateWithTls(address, std::move(tls)));
+  // Its cluster, which TensorFlow does not tell.
+  pb::GetStatusResponse asked;
+  SLUICE_RETURN_IF_ERROR(Ask(*channel, paths::kGetStatus,
+                             pb::GetStatusRequest(), options.timeout, &asked));
+  pb::ListDevicesResponse listed;
+  const absl::Status status =
+      Ask(*channel, paths::kListDevices, pb::ListDevicesRequest(),
+          options.timeout, &listed);
+  // A task that is stopped keeps the master waiting; the rest can be asked.
+  const bool waits =
+      absl::IsDeadlineExceeded(status) && asked.has_sluice_cluster();
+  if (!status.ok() && !waits) return status;
+  ClusterDevices result;
+  for (const auto* list : {&listed.local_device(), &listed.remote_device()}) {
+    for (const pb::DeviceAttributes& proto : *list) {
+      SLUICE_ASSIGN_OR_RETURN(DeviceInfo device, DeviceFromProto(proto));
+      result.devices.push_back(std::move(device));
+    }
+  }
+  if (!asked.has_sluice_cluster()) return result;
+  SLUICE_ASSIGN_OR_RETURN(const ClusterSpec cluster,
+                          ClusterSpec::FromProto(asked.sluice_cluster()));
+  std::set<std::string> present;
+  for (const DeviceInfo& device : result.devices) {
+    present.insert(device.name.TaskName());
+  }
+  size_t expected = 0;
+  for (const auto& [job, tasks] : cluster.tasks()) expected += tasks.size();
+  if (present.size() >= expected) return result;
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<TaskDiagnosis> tasks,
+                          Diagnose(cluster, options));
+  for (const TaskDiagnosis& task : tasks) {
+    if (present.contains(task.task)) continue;
+    if (!task.devices.empty() && IsOf(task.devices[0], task.task)) {
+      result.devices.insert(result.devices.end(), task.devices.begin(),
+                            task.devices.end());
+    } else {
+      result.missing.push_back(task);
+    }
+  }
+  return result;
 }
 
 std::string DiagnosisText(const std::vector<TaskDiagnosis>& tasks) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "sluice/kernel/device.h"
 #include "sluice/rpc/tls.h"
 #include "sluice/server/cluster_spec.h"
 
@@ -18,7 +20,7 @@ struct TaskDiagnosis {
   bool healthy = false;
   std::string finding;  // "is well", or what was found.
   std::string advice;   // What to do; empty if nothing.
-  std::vector<std::string> devices;
+  std::vector<DeviceInfo> devices;
   uint64_t incarnation = 0;  // Of its first device.
   std::string version;       // Empty for TensorFlow.
   std::optional<double> round_trip_ms;
@@ -35,11 +37,21 @@ struct DoctorOptions {
   TlsOptions tls = {};  // Empty: the environment's.
 };
 
-// In the order of the cluster. Blocks; all tasks are asked at once.
-std::vector<TaskDiagnosis> Diagnose(const ClusterSpec& cluster,
-                                    const DoctorOptions& options = {});
+// In the order of the cluster. Blocks; all tasks are asked at once. An error if
+// `options.tls` cannot be used.
+absl::StatusOr<std::vector<TaskDiagnosis>> Diagnose(
+    const ClusterSpec& cluster, const DoctorOptions& options = {});
 
 // A table for people, with a sentence under it.
 std::string DiagnosisText(const std::vector<TaskDiagnosis>& tasks);
+
+struct ClusterDevices {
+  std::vector<DeviceInfo> devices;
+  std::vector<TaskDiagnosis> missing;  // The tasks that do not answer.
+};
+// The devices of the cluster that the task at "host:port" belongs to, as its
+// master sees them. Blocks for two timeouts at most.
+absl::StatusOr<ClusterDevices> ListClusterDevices(
+    const std::string& address, const DoctorOptions& options = {});
 
 }  // namespace sluice

@@ -107,8 +107,8 @@ void Housekeeper::LookForStalls() {
   const pb::TaskStatus status = GetTaskStatus(task_);
   for (const StallWatch::Stall& stall : stalls_.Find(status)) {
     const StallLine line = DescribeStall(
-        stall, status, [](const std::string&, const std::string& address) {
-          return FetchTaskStatus(address, kAskTimeout);
+        stall, status, [this](const std::string&, const std::string& address) {
+          return FetchTaskStatus(address, kAskTimeout, options_.tls);
         });
     if (line.patient) {
       SLUICE_LOG(INFO) << line.text;

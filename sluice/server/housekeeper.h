@@ -14,6 +14,8 @@ struct HousekeeperOptions {
   // A step that waits this long gets a line; 0: none does.
   double stall_seconds = 60;
   SessionUses::Limits sessions;
+  // What other tasks are asked with; empty: the environment's.
+  TlsOptions tls = {};
 
   // SLUICE_STALL_SECONDS, SLUICE_SESSION_GRACE_SECONDS and
   // SLUICE_SESSION_IDLE_SECONDS overrule.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "sluice/graph/scope.h"
 #include "sluice/server/testing/cluster_test.h"
 
@@ -77,6 +79,16 @@ TEST_F(PartialRunTest, GoesOnWhereTheLastCallStopped) {
   }
 }
 
+TEST_F(PartialRunTest, OneThatWasNotSetUpIsAnErrorAlsoBeforeTheFirstStep) {
+  for (const std::string& target : Targets()) {
+    auto session = Open(target, graph_);
+    EXPECT_THAT(
+        Call(*session, "17", {}, {"sum:0"}).status(),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 "Must run PartialRunSetup before performing partial runs"));
+  }
+}
+
 TEST_F(PartialRunTest, KeepsWhatIsFetchedLater) {
   for (const std::string& target : Targets()) {
     auto session = Open(target, graph_);
@@ -141,6 +153,23 @@ TEST_F(PartialRunTest, CloseEndsOneThatWaitsForItsNextCall) {
     SLUICE_ASSERT_OK(Call(*session, run, {{"a:0", 1.0f}}, {}).status());
     SLUICE_EXPECT_OK(session->Close());
     EXPECT_FALSE(Call(*session, run, {{"b:0", 1.0f}}, {}).ok());
+  }
+}
+
+TEST_F(PartialRunTest, CloseEndsASetUpThatWaitsForATask) {
+  const std::vector<int> ports = FreePorts(2);
+  const ClusterSpec spec = {{"ps", {Local(ports[0])}},
+                            {"worker", {Local(ports[1])}}};
+  const auto worker = *Server::Create(spec, "worker", 0);
+  for (const std::string& target : {worker->target(), Remote(*worker)}) {
+    auto session = Open(target, graph_);
+    absl::Status set_up;
+    std::thread caller([&] { set_up = SetUp(*session).status(); });
+    while (WaitTable::Global().List().empty()) std::this_thread::yield();
+    SLUICE_EXPECT_OK(session->Close());
+    caller.join();
+    EXPECT_THAT(set_up, StatusIs(absl::StatusCode::kCancelled, testing::_));
+    while (!WaitTable::Global().List().empty()) std::this_thread::yield();
   }
 }
 

@@ -1,10 +1,14 @@
 // Servers and sessions under TLS, limits and a file jail.
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
+#include "sluice/graph/graph_def.h"
 #include "sluice/graph/scope.h"
+#include "sluice/proto/graph.pb.h"
 #include "sluice/rpc/testing/test_certificates.h"
+#include "sluice/server/status.h"
 #include "sluice/server/testing/cluster_test.h"
 
 namespace sluice {
@@ -72,6 +76,16 @@ TEST_F(SecurityTest, AStepRunsOverTls) {
   SLUICE_EXPECT_OK(Session::Reset(Config(tls_), {}));
 }
 
+TEST_F(SecurityTest, WhoSharesTheProcessCanAskOtherTasks) {
+  Start({.tls = tls_});
+  const TlsOptions found = Server::TlsAt(worker_->target());
+  EXPECT_EQ(found.certificate, tls_.certificate);
+  EXPECT_TRUE(FetchTaskStatus(*spec_.TaskAddress("ps", 0),
+                              std::chrono::seconds(60), found)
+                  .ok());
+  EXPECT_TRUE(Server::TlsAt("grpc://localhost:1").empty());
+}
+
 TEST_F(SecurityTest, TheEnvironmentSwitchesTlsOn) {
   setenv("SLUICE_TLS_CERT", tls_.certificate.c_str(), 1);
   setenv("SLUICE_TLS_KEY", tls_.key.c_str(), 1);
@@ -122,7 +136,8 @@ TEST_F(SecurityTest, FilesThatAreWrongAreNamed) {
 }
 
 // The lines a server logs while it starts on all addresses.
-std::vector<std::string> StartUpLog(const ServerOptions& options) {
+std::vector<std::string> StartUpLog(const ServerOptions& options,
+                                    const std::string& host = "0.0.0.0") {
   static Mutex mu;
   std::vector<std::string> lines;
   SetLogSinkForTest([&](LogLevel, const std::string& line) {
@@ -130,7 +145,7 @@ std::vector<std::string> StartUpLog(const ServerOptions& options) {
     lines.push_back(line);
   });
   auto server =
-      Server::Create(ClusterSpec{{"a", {"0.0.0.0:0"}}}, "a", 0, options);
+      Server::Create(ClusterSpec{{"a", {host + ":0"}}}, "a", 0, options);
   EXPECT_TRUE(server.ok()) << server.status();
   if (server.ok()) SLUICE_EXPECT_OK((*server)->Stop());
   SetLogSinkForTest({});
@@ -144,6 +159,34 @@ TEST_F(SecurityTest, AnOpenPlainServerWarnsAndTellsHowToChangeThat) {
                                       HasSubstr("SLUICE_TLS_CERT"))));
   EXPECT_THAT(StartUpLog({.tls = tls_}),
               Each(Not(HasSubstr("without encryption"))));
+}
+
+TEST_F(SecurityTest, ACertificateForOtherHostsIsWarnedOf) {
+  const auto warning = testing::Contains(AllOf(
+      HasSubstr("not for localhost"), HasSubstr("sluice certs DIR --host")));
+  EXPECT_THAT(StartUpLog({.tls = certificates_.Options("other", {"node-1"})},
+                         "localhost"),
+              warning);
+  EXPECT_THAT(StartUpLog({.tls = tls_}, "localhost"), Not(warning));
+  EXPECT_THAT(StartUpLog({.tls = certificates_.Options("ip", {"127.0.0.1"})},
+                         "127.0.0.1"),
+              Each(Not(HasSubstr("The certificate of this server"))));
+}
+
+TEST_F(SecurityTest, AJailSaysSoWhenItStarts) {
+  const TempDir dir;
+  const auto line = testing::Contains(
+      AllOf(HasSubstr("these folders only"), HasSubstr(dir.path())));
+  EXPECT_THAT(StartUpLog({.allowed_files = {dir.path()}}), line);
+  EXPECT_THAT(StartUpLog({}), Not(line));
+}
+
+TEST_F(SecurityTest, AnEmptyListOfAllowedFilesIsRefused) {
+  setenv("SLUICE_ALLOW_FILES", "", 1);
+  EXPECT_THAT(Server::Create(spec_, "ps", 0).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("SLUICE_ALLOW_FILES")));
+  unsetenv("SLUICE_ALLOW_FILES");
 }
 
 ServerOptions WithLimit(const std::string& text) {
@@ -182,6 +225,43 @@ TEST_F(SecurityTest, AGraphWithTooManyNodesIsRefused) {
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("A graph of 16 nodes is over the limit "
                                  "graph_nodes=10")));
+  SLUICE_EXPECT_OK(Run(Config()));
+}
+
+// Each function calls the one before it twice.
+TEST_F(SecurityTest, FunctionsThatGrowTooLargeAreRefused) {
+  Start(WithLimit("graph_nodes=100"));
+  std::string text = R"(
+      versions { producer: 134 }
+      node { name: "x" op: "Const"
+             attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "value" value { tensor { dtype: DT_FLOAT
+                                                  tensor_shape {} } } } }
+      node { name: "y" op: "F17" input: "x" }
+      library {)";
+  for (int i = 0; i < 18; ++i) {
+    const std::string inner = i == 0 ? "Neg" : StrCat("F", i - 1);
+    const char* attr =
+        i == 0 ? R"(attr { key: "T" value { type: DT_FLOAT } })" : "";
+    const char* result = i == 0 ? "y" : "b";
+    StrAppend(&text, R"(function { signature { name: "F)", i, R"("
+                        input_arg { name: "a" type: DT_FLOAT }
+                        output_arg { name: "b" type: DT_FLOAT } }
+        node_def { name: "n" op: ")",
+              inner, "\" input: \"a\" ", attr, R"( }
+        node_def { name: "m" op: ")",
+              inner, "\" input: \"n:", result, ":0\" ", attr, R"( }
+        ret { key: "b" value: "m:)",
+              result, ":0\" } }");
+  }
+  pb::GraphDef def;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text + "}", &def));
+  Graph graph;
+  SLUICE_ASSERT_OK(ImportGraphDef(def, {}, &graph));
+  auto session = *Session::Create(Config(), graph);
+  EXPECT_THAT(session->Eval({graph.FindNode("y"), 0}).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("is over the limit graph_nodes=100")));
   SLUICE_EXPECT_OK(Run(Config()));
 }
 

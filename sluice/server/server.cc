@@ -7,18 +7,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <set>
 
+#include "absl/strings/str_join.h"
 #include "sluice/base/file_jail.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/signals.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/device_name.h"
+#include "sluice/master/device_count.h"
 #include "sluice/master/master.h"
 #include "sluice/proto/server.pb.h"
 #include "sluice/rpc/config.h"
@@ -26,6 +29,7 @@
 #include "sluice/rpc/lane_channel.h"
 #include "sluice/rpc/remote_worker.h"
 #include "sluice/rpc/services.h"
+#include "sluice/rpc/tls_probe.h"
 #include "sluice/server/housekeeper.h"
 #include "sluice/server/status.h"
 #include "sluice/worker/worker.h"
@@ -34,13 +38,18 @@ namespace sluice {
 
 namespace {
 
-std::string TargetOf(int port) { return StrCat("grpc://localhost:", port); }
+std::string TargetOf(const std::string& host, int port) {
+  return StrCat("grpc://", host, ":", port);
+}
 
 }  // namespace
 
 struct Server::State {
   pb::ServerDef def;
   ClusterSpec cluster;
+  TlsOptions tls;
+  // By which this machine reaches it.
+  std::string host = "localhost";
   std::string target;
   // By which a session of this process may name the server, `target` first.
   std::vector<std::string> targets;
@@ -67,11 +76,11 @@ struct Server::State {
     TaskParts parts = Parts();
     parts.activity = nullptr;  // It will hold what is made here.
     activity->status =
-        [parts, port = port,
+        [parts, port = port, host = host,
          weak = std::weak_ptr<TaskActivity>(activity)](pb::TaskStatus* status) {
           TaskParts task = parts;
           task.activity = weak.lock();
-          task.target = TargetOf(port->load());
+          task.target = TargetOf(host, port->load());
           if (task.activity != nullptr) *status = GetTaskStatus(task);
         };
   }
@@ -133,9 +142,23 @@ absl::StatusOr<HostPort> ParseOwnAddress(const std::string& address) {
   return result;
 }
 
+// 127.0.0.2 and the like, each of which is a loopback address of its own.
+bool IsOtherLoopback(const std::string& host) {
+  in_addr address;
+  return host.starts_with("127.") && host != "127.0.0.1" &&
+         inet_pton(AF_INET, host.c_str(), &address) == 1;
+}
+
 bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host.starts_with("127.") || host == "[::1]" ||
-         host == "::1";
+  return host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
+         host == "::1" || IsOtherLoopback(host);
+}
+
+// What to listen at for a task of the address `host`.
+std::string BindHost(const std::string& host) {
+  if (IsOtherLoopback(host)) return host;
+  // Both loopback addresses, as `localhost` may mean either.
+  return IsLoopback(host) ? "localhost" : "[::]";
 }
 
 // Why a port cannot be had, asked of the system itself: gRPC does not tell.
@@ -147,6 +170,9 @@ std::string BindProblem(const std::string& host, int port) {
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr =
       IsLoopback(host) ? htonl(INADDR_LOOPBACK) : htonl(INADDR_ANY);
+  if (IsOtherLoopback(host)) {
+    inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+  }
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   std::string problem;
@@ -168,6 +194,20 @@ TlsOptions Choose(const TlsOptions& given, const pb::ServerDef& def) {
   if (!given.empty()) return given;
   const TlsOptions configured = TlsFromConfig(def.default_session_config());
   return configured.empty() ? TlsOptions::FromEnvironment() : configured;
+}
+
+// Peers and clients that use this address would refuse such a certificate.
+void WarnOfOtherHosts(const TlsIdentity& tls, std::string host) {
+  if (host.starts_with("[") && host.ends_with("]")) {
+    host = host.substr(1, host.size() - 2);
+  }
+  const bool any = host.empty() || host == "0.0.0.0" || host == "::";
+  if (any || IsForHost(tls, host)) return;
+  SLUICE_LOG(WARNING)
+      << "The certificate of this server is not for " << host
+      << ", its host in the cluster, so nobody will take it there. `sluice "
+         "certs DIR --host "
+      << host << "` makes one that is.";
 }
 
 void LogChannels(const ClusterSpec& cluster, const std::string& job, int task,
@@ -222,8 +262,9 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   }
   SLUICE_ASSIGN_OR_RETURN(HostPort address, ParseOwnAddress(*own));
 
+  state->tls = Choose(given.tls, def);
   SLUICE_ASSIGN_OR_RETURN(const TlsIdentityPtr tls,
-                          LoadTls(Choose(given.tls, def), TlsRole::kTask));
+                          LoadTls(state->tls, TlsRole::kTask));
   Limits limits;
   if (given.limits) {
     limits = *given.limits;
@@ -234,15 +275,20 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
       SessionOptionsFromConfig(def.default_session_config());
   SLUICE_ASSIGN_OR_RETURN(DeviceName task,
                           DeviceName::Parse(TaskName(job, def.task_index())));
-  const std::vector<std::string> allowed = given.allowed_files.empty()
-                                               ? AllowedFilesFromEnvironment()
-                                               : given.allowed_files;
+  std::vector<std::string> allowed = given.allowed_files;
+  if (allowed.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(allowed, AllowedFilesFromEnvironment());
+  }
   FileSystem* files = &RealFileSystem();
   if (!allowed.empty()) {
     SLUICE_ASSIGN_OR_RETURN(files, FileJail(allowed));
+    SLUICE_LOG(INFO) << "Ops may touch files in these folders only: "
+                     << absl::StrJoin(allowed, ", ");
   }
+  SLUICE_RETURN_IF_ERROR(CheckDeviceCount(defaults.num_cpus));
   state->worker = Worker::Create(task, defaults.num_cpus, *files);
   state->worker->set_max_graphs(limits.graphs);
+  state->worker->set_max_graph_nodes(limits.graph_nodes);
   std::map<std::string, std::string> addresses;
   for (const auto& [name, tasks] : state->cluster.tasks()) {
     for (const auto& [index, peer] : tasks)
@@ -257,6 +303,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   MasterEnv env;
   env.workers = state->peers;
   env.own_task = task.ToString();
+  env.own_address = *own;
   env.other_cluster = [worker = state->worker, connect](
                           const std::map<std::string, std::string>& tasks,
                           const std::string& own_task)
@@ -266,12 +313,12 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   env.max_sessions = limits.sessions;
   state->master = std::make_shared<Master>(std::move(env), defaults);
 
+  if (IsOtherLoopback(address.host)) state->host = address.host;
   state->ServeStatus();
   if (tls == nullptr && LanesAllowed()) state->activity->lane = NewLaneName();
   const bool loopback = IsLoopback(address.host);
-  // Both loopback addresses, as `localhost` may mean either.
   GenericServer::Options options;
-  options.address = StrCat(loopback ? "localhost:" : "[::]:", address.port);
+  options.address = StrCat(BindHost(address.host), ":", address.port);
   options.handler = MakeTaskHandler(state->worker, state->master, def.cluster(),
                                     state->activity, limits);
   options.counters = {state->activity, &state->activity->calls};
@@ -287,7 +334,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   state->service = *std::move(service);
   const int port = state->service->port();
   state->port->store(port);
-  state->target = TargetOf(port);
+  state->target = TargetOf(state->host, port);
   LogChannels(state->cluster, job, def.task_index(), port);
   if (!loopback && tls == nullptr) {
     SLUICE_LOG(WARNING)
@@ -298,11 +345,17 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
            "by --tls DIR, or by SLUICE_TLS_CERT, SLUICE_TLS_KEY and "
            "SLUICE_TLS_CA.";
   }
-  state->housekeeper =
-      Housekeeper::Start(state->Parts(), HousekeeperOptions::FromEnvironment());
-  state->targets = {state->target, StrCat("grpc://127.0.0.1:", port),
-                    StrCat("grpc://[::1]:", port),
-                    StrCat("grpc://", address.host, ":", port)};
+  if (tls != nullptr) WarnOfOtherHosts(*tls, address.host);
+  HousekeeperOptions housekeeping = HousekeeperOptions::FromEnvironment();
+  housekeeping.tls = state->tls;
+  state->housekeeper = Housekeeper::Start(state->Parts(), housekeeping);
+  state->targets = {state->target};
+  if (!IsOtherLoopback(address.host)) {
+    for (const std::string& host :
+         {std::string("127.0.0.1"), std::string("[::1]"), address.host}) {
+      state->targets.push_back(TargetOf(host, port));
+    }
+  }
   for (const std::string& name : state->targets) {
     AddLocalMaster(name, state->master);
   }
@@ -377,6 +430,15 @@ bool Server::JoinFor(std::chrono::milliseconds timeout) {
     if (!state_->changed.WaitUntil(state_->mu, until)) break;
   }
   return state_->life == State::Life::kStopped;
+}
+
+TlsOptions Server::TlsAt(const std::string& target) {
+  MutexLock lock(TheServing().mu);
+  for (const auto& server : TheServing().servers) {
+    const std::vector<std::string>& names = server->state_->targets;
+    if (std::ranges::count(names, target) > 0) return server->state_->tls;
+  }
+  return {};
 }
 
 pb::TaskStatus Server::status() const { return GetTaskStatus(state_->Parts()); }

@@ -66,6 +66,10 @@ class Server : public std::enable_shared_from_this<Server> {
   // all servers of a process.
   pb::TaskStatus status() const;
 
+  // The certificates of the started server of this process that has the target;
+  // empty if there is none.
+  static TlsOptions TlsAt(const std::string& target);
+
  private:
   struct State;
   explicit Server(std::unique_ptr<State> state);

@@ -9,7 +9,9 @@
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/master/master.h"
+#include "sluice/proto/server.pb.h"
 #include "sluice/rpc/client_call.h"
+#include "sluice/server/status.h"
 #include "sluice/server/testing/cluster_test.h"
 #include "sluice/session/session.h"
 
@@ -278,6 +280,38 @@ TEST_F(ClusterTest, ASessionSkipsTheNetworkByWhateverNameItGives) {
   EXPECT_EQ(FindLocalMaster(StrCat("grpc://127.0.0.1:", port)), nullptr);
 }
 
+// Each address of 127.0.0.0/8 is a host of its own, with ports of its own.
+TEST(Server, ListensAtTheLoopbackAddressThatItHas) {
+  const int port = FreePorts(1)[0];
+  const ClusterSpec spec{
+      {"a", {StrCat("127.0.0.2:", port), StrCat("127.0.0.3:", port)}}};
+  std::vector<std::shared_ptr<Server>> servers;
+  for (int i = 0; i < 2; ++i) {
+    auto server = Server::Create(spec, "a", i);
+    ASSERT_TRUE(server.ok()) << server.status();
+    servers.push_back(*server);
+    const std::string address = *spec.TaskAddress("a", i);
+    EXPECT_EQ(servers[i]->target(), "grpc://" + address);
+    auto status = FetchTaskStatus(address, std::chrono::seconds(60));
+    ASSERT_TRUE(status.ok()) << status.status();
+    EXPECT_EQ(status->task(), StrCat("/job:a/replica:0/task:", i));
+    EXPECT_EQ(status->target(), servers[i]->target());
+  }
+  EXPECT_EQ(FindLocalMaster(StrCat("grpc://127.0.0.1:", port)), nullptr);
+  Graph graph;
+  const Scope scope(graph);
+  const Output x = scope.Device("/job:a/task:0").Scalar(3.0f);
+  const Output y = scope.Device("/job:a/task:1").Add("Neg", {x});
+  auto session = *Session::Create({.target = servers[0]->target()}, graph);
+  EXPECT_EQ(session->Eval(y)->scalar<float>(), -3.0f);
+  SLUICE_EXPECT_OK(session->Close());
+  const absl::Status taken = Server::Create(spec, "a", 0).status();
+  EXPECT_NE(std::string(taken.message()).find("cannot be bound"),
+            std::string::npos)
+      << taken;
+  for (const auto& server : servers) SLUICE_EXPECT_OK(server->Stop());
+}
+
 TEST(Server, JoinReturnsAfterStop) {
   auto server = *Server::CreateLocal();
   EXPECT_FALSE(server->JoinFor(std::chrono::milliseconds(1)));
@@ -352,6 +386,16 @@ std::string LineAboutMissing(const std::string& missing) {
   SLUICE_EXPECT_OK(server->Stop());
   MutexLock lock(mu);
   return line;
+}
+
+TEST(Server, ATaskWithoutADeviceIsAnError) {
+  pb::ServerDef def;
+  ClusterSpec{{"a", {"localhost:0"}}}.ToProto(def.mutable_cluster());
+  def.set_job_name("a");
+  (*def.mutable_default_session_config()->mutable_device_count())["CPU"] = 0;
+  EXPECT_THAT(Server::Create(def).status(),
+              StatusIs(absl::StatusCode::kNotFound,
+                       "No CPU devices are available in this process"));
 }
 
 TEST(Server, AMissingTaskIsNamedWithTheReason) {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <map>
+
 #include "sluice/base/blocking_pool.h"
 #include "sluice/base/status.h"
 #include "sluice/base/thread_pool.h"
@@ -84,10 +86,20 @@ class Snapshot {
       out->set_age_seconds(Age(wait.since));
       out->set_owed_by(wait.owed_by);
     }
+    std::map<int64_t, size_t> left = task_.activity->transfers->BytesLeft();
     for (const Worker::Transfers& step : task_.worker->ListTransfers()) {
       pb::TaskStatus::Transfers* out = out_.add_transfers();
       out->set_step_id(step.step_id);
       for (const std::string& key : step.wanted) out->add_wanted_key(key);
+      const auto found = left.find(step.step_id);
+      if (found == left.end()) continue;
+      out->set_bytes_left(static_cast<int64_t>(found->second));
+      left.erase(found);
+    }
+    for (const auto& [step_id, bytes] : left) {
+      pb::TaskStatus::Transfers* out = out_.add_transfers();
+      out->set_step_id(step_id);
+      out->set_bytes_left(static_cast<int64_t>(bytes));
     }
   }
 

@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <thread>
 
+#include "sluice/base/mutex.h"
+#include "sluice/base/sanitizers.h"
 #include "sluice/base/testing/eventually.h"
+#include "sluice/base/thread_pool.h"
 #include "sluice/graph/scope.h"
 #include "sluice/proto/server.pb.h"
 #include "sluice/server/testing/cluster_test.h"
+#include "sluice/tensor/buffer.h"
 
 namespace sluice {
 namespace {
@@ -100,6 +105,42 @@ TEST_F(StatusTest, ShowsWhatRunsAndWhatItWaitsFor) {
     return worker0_->status().sessions_size() == 0 &&
            ps_->status().served_sessions_size() == 0;
   }));
+}
+
+TEST_F(StatusTest, CountsBuffersThatAreReusedAndFreshOnes) {
+  // Both have happened: a block is fresh once, and reused when it is back.
+  for (int i = 0; i < 2; ++i) Tensor(DType::kFloat, {54321});
+  const BufferPoolStats before = GetBufferPoolStats();
+  const pb::TaskStatus status = ps_->status();
+  const BufferPoolStats after = GetBufferPoolStats();
+  // Where the address sanitizer watches, nothing is pooled.
+  EXPECT_EQ(before.reuses > 0, !kAddressSanitizer);
+  EXPECT_GE(status.buffer_hits(), before.reuses);
+  EXPECT_LE(status.buffer_hits(), after.reuses);
+  EXPECT_GT(before.system_allocations, 0);
+  EXPECT_GE(status.buffer_misses(), before.system_allocations);
+  EXPECT_LE(status.buffer_misses(), after.system_allocations);
+}
+
+TEST_F(StatusTest, CountsTheWorkThatNoThreadHasTaken) {
+  const int threads = ComputePool().size();
+  std::latch done(threads + 3);
+  Notification go;
+  for (int i = 0; i < threads + 3; ++i) {
+    ComputePool().Schedule([&] {
+      go.Wait();
+      done.count_down();
+    });
+  }
+  EXPECT_TRUE(Eventually([&] {
+    const pb::TaskStatus status = ps_->status();
+    return status.pools(0).name() == "compute" &&
+           status.pools(0).threads() == threads &&
+           status.pools(0).queued() == 3;
+  }));
+  EXPECT_THAT(TaskStatusText(ps_->status()), HasSubstr("threads, 3 queued"));
+  go.Notify();
+  done.wait();
 }
 
 TEST_F(StatusTest, ATimedOutStepLeavesNothingOnAnyTask) {

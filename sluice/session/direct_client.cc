@@ -17,11 +17,13 @@ namespace {
 // Waits for one result that may come on another thread.
 class Waiter {
  public:
-  void Finish(absl::Status status) {
+  // False if there is a result already, which stays.
+  bool Finish(absl::Status status) {
     MutexLock lock(mu_);
+    if (std::exchange(finished_, true)) return false;
     status_ = std::move(status);
-    finished_ = true;
     changed_.NotifyAll();
+    return true;
   }
   // False when `deadline` passed first.
   bool WaitUntil(std::optional<SteadyTime> deadline) {
@@ -55,6 +57,40 @@ std::optional<SteadyTime> DeadlineIn(int64_t ms) {
   return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
 }
 
+// What ends a call before its result.
+struct Limit {
+  using Cancel = absl::FunctionRef<void(const absl::Status&)>;
+
+  std::optional<SteadyTime> deadline;
+  const char* timed_out;
+  const std::function<bool()>& interrupted;
+
+  // Waits for the end. When the caller loses patience it calls `cancel`, and
+  // waits on: what the call uses may be the caller's.
+  void Await(Waiter* waiter, Cancel cancel) const {
+    do {
+      std::optional<SteadyTime> until = deadline;
+      if (interrupted) {
+        const SteadyTime poll = std::chrono::steady_clock::now() + kPollPeriod;
+        until = until ? std::min(*until, poll) : poll;
+      }
+      if (waiter->WaitUntil(until)) return;
+    } while (!CancelIfReached(cancel));
+    waiter->WaitUntil(std::nullopt);
+  }
+
+  bool CancelIfReached(Cancel cancel) const {
+    if (deadline && std::chrono::steady_clock::now() >= *deadline) {
+      cancel(DeadlineExceeded(timed_out));
+    } else if (interrupted && interrupted()) {
+      cancel(Cancelled("Interrupted"));
+    } else {
+      return false;
+    }
+    return true;
+  }
+};
+
 // Copies the nodes of `from` that `to` does not have yet. `to` is always a copy
 // of the first nodes of `from`, so ids agree.
 void CopyNewNodes(const Graph& from, Graph* to) {
@@ -80,29 +116,33 @@ class DirectClient : public SessionClient {
  public:
   DirectClient(std::shared_ptr<Master> master, const SessionConfig& config)
       : master_(std::move(master)),
-        options_(config.options),
-        timed_out_(config.target.empty() ? "Timed out waiting for notification"
-                                         : "Operation timed out."),
-        interrupted_(config.interrupted) {}
+        config_(config),
+        local_(config.target.empty()) {}
 
   absl::Status Sync(const Graph& graph) override {
     MutexLock lock(sync_mu_);
     if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open(graph));
-    if (sent_ == graph.num_nodes()) return absl::OkStatus();
+    int now = NumNodes(graph);
+    if (sent_ == now) return absl::OkStatus();
     SLUICE_RETURN_IF_ERROR(session_->Extend([&](Graph& copy) {
+      const auto held = LockGraph(config_);
       CopyNewNodes(graph, &copy);
+      now = graph.num_nodes();
       return absl::OkStatus();
     }));
-    sent_ = graph.num_nodes();
+    sent_ = now;
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
-      const StepSignature& signature) override;
+      const StepSignature& signature, const RunOptions& options) override;
 
   absl::StatusOr<std::string> SetUpPartialRun(
       const StepSignature& signature) override {
-    return session_->SetUpPartialRun(signature);
+    StepSignature partial = signature;
+    partial.partial = true;
+    SLUICE_RETURN_IF_ERROR(Plan(partial, {}).status());
+    return session_->SetUpPartialRun(signature);  // Finds the plan.
   }
 
   absl::Status RunPartially(const std::string& name,
@@ -110,11 +150,14 @@ class DirectClient : public SessionClient {
     Waiter waiter;
     {
       MutexLock lock(mu_);
+      if (session_ == nullptr) return NoSuchPartialRun(local_);
       partial_.insert(name);
     }
     session_->RunPartially(
         name, args, [&](absl::Status s) { waiter.Finish(std::move(s)); });
-    waiter.WaitUntil(std::nullopt);
+    LimitOf({}).Await(&waiter, [&](const absl::Status& why) {
+      session_->CancelPartialRun(name, why);
+    });
     MutexLock lock(mu_);
     partial_.erase(name);
     return waiter.Take();
@@ -126,33 +169,36 @@ class DirectClient : public SessionClient {
   }
 
   absl::Status Close() override {
-    std::shared_ptr<Cancellation> opening;
+    absl::flat_hash_set<std::shared_ptr<Cancellation>> asking;
     {
       MutexLock lock(mu_);
       closing_ = true;
-      opening = opening_;
+      asking = asking_;
     }
-    if (opening != nullptr) opening->Cancel(ClosedByClient());
+    for (const auto& call : asking) call->Cancel(ClosedByClient());
     MutexLock lock(sync_mu_);
     if (session_ == nullptr) return absl::OkStatus();
     Waiter waiter;
     master_->CloseSession(session_->handle(), ClosedByClient(),
                           [&](absl::Status s) { waiter.Finish(std::move(s)); });
     waiter.WaitUntil(std::nullopt);
-    return waiter.Take();
+    absl::Status status = waiter.Take();
+    // A reset has closed it already.
+    if (local_ && absl::IsAborted(status)) return absl::OkStatus();
+    return status;
   }
 
   void Interrupt() override {
-    std::shared_ptr<Cancellation> opening;
+    absl::flat_hash_set<std::shared_ptr<Cancellation>> asking;
     absl::flat_hash_set<int64_t> steps;
     absl::flat_hash_set<std::string> partial;
     {
       MutexLock lock(mu_);
       partial = partial_;
-      opening = opening_;
+      asking = asking_;
       steps = blocked_;
     }
-    if (opening != nullptr) opening->Cancel(Cancelled("Interrupted"));
+    for (const auto& call : asking) call->Cancel(Cancelled("Interrupted"));
     for (int64_t id : steps) {
       session_->CancelStep(id, Cancelled("Interrupted"));
     }
@@ -176,15 +222,12 @@ class DirectClient : public SessionClient {
     args.fetches = fetches;
     args.options = options;
     args.metadata = metadata;
-    const int64_t limit = options.timeout_ms > 0
-                              ? options.timeout_ms
-                              : options_.operation_timeout_ms;
-    const std::optional<SteadyTime> deadline = DeadlineIn(limit);
+    const Limit limit = LimitOf(options);
     const int64_t id = session_->NewStepId();
     const auto cancel = [&](const absl::Status& why) {
       session_->CancelStep(id, why);
     };
-    const auto ask = [&] { CancelIfUnwanted(deadline, timed_out_, cancel); };
+    const auto ask = [&] { limit.CancelIfReached(cancel); };
     {
       const Patience patience(ask);
       session_->RunAs(id, plan, args, [&wait](absl::Status s) {
@@ -201,83 +244,124 @@ class DirectClient : public SessionClient {
       MutexLock lock(mu_);
       blocked_.insert(id);
     }
-    Await(&wait.waiter, deadline, timed_out_, cancel);
+    limit.Await(&wait.waiter, cancel);
     MutexLock lock(mu_);
     blocked_.erase(id);
     return std::move(wait.status);
   }
 
  private:
-  using Cancel = absl::FunctionRef<void(const absl::Status&)>;
-
-  // Waits for the end. When the caller loses patience it calls `cancel`, and
-  // waits on: what the call uses may be the caller's.
-  void Await(Waiter* waiter, std::optional<SteadyTime> deadline,
-             const char* timed_out, Cancel cancel) {
-    do {
-      std::optional<SteadyTime> until = deadline;
-      if (interrupted_) {
-        const SteadyTime poll = std::chrono::steady_clock::now() + kPollPeriod;
-        until = until ? std::min(*until, poll) : poll;
-      }
-      if (waiter->WaitUntil(until)) return;
-    } while (!CancelIfUnwanted(deadline, timed_out, cancel));
-    waiter->WaitUntil(std::nullopt);
+  Limit LimitOf(const RunOptions& options) const {
+    const int64_t ms = options.timeout_ms > 0
+                           ? options.timeout_ms
+                           : config_.options.operation_timeout_ms;
+    return {DeadlineIn(ms), timed_out_, config_.interrupted};
   }
 
-  bool CancelIfUnwanted(std::optional<SteadyTime> deadline,
-                        const char* timed_out, Cancel cancel) {
-    if (deadline && std::chrono::steady_clock::now() >= *deadline) {
-      cancel(DeadlineExceeded(timed_out));
-    } else if (interrupted_ && interrupted_()) {
-      cancel(Cancelled("Interrupted"));
-    } else {
-      return false;
-    }
-    return true;
-  }
-
-  absl::Status Open(const Graph& graph) SLUICE_REQUIRES(sync_mu_) {
-    SessionOptions options = options_;
-    for (int id = 0; id < graph.num_nodes(); ++id) {
-      options.wanted_devices.insert(graph.node(id)->device());
-    }
-    auto opening = std::make_shared<Cancellation>();
+  // Calls `start`, which passes an answer on, and waits for that; no longer
+  // than `limit` allows, and not when the session is closed or interrupted. An
+  // answer that comes later is lost; whoever gives it is told by false.
+  template <typename T>
+  absl::StatusOr<T> Ask(
+      const Limit& limit,
+      absl::FunctionRef<void(std::shared_ptr<Cancellation>,
+                             absl::AnyInvocable<bool(absl::StatusOr<T>)>)>
+          start) {
+    struct Answer {
+      Waiter waiter;
+      T value;
+    };
+    const auto answer = std::make_shared<Answer>();
+    const auto call = std::make_shared<Cancellation>();
     {
       MutexLock lock(mu_);
       if (closing_) return ClosedByClient();
-      opening_ = opening;
+      asking_.insert(call);
     }
-    Waiter waiter;
-    std::shared_ptr<MasterSession> session;
-    master_->CreateSession(
-        std::move(options), opening,
-        [&](absl::StatusOr<std::shared_ptr<MasterSession>> made) {
-          if (made.ok()) session = *made;
-          waiter.Finish(made.status());
-        });
-    Await(&waiter, DeadlineIn(options_.operation_timeout_ms),
-          "Operation timed out.",
-          [&](const absl::Status& why) { opening->Cancel(why); });
+    start(call, [answer](absl::StatusOr<T> value) {
+      if (value.ok()) answer->value = *std::move(value);
+      return answer->waiter.Finish(value.status());
+    });
+    // Comes after what the call itself registered, which may know more: who is
+    // missing.
+    const auto give_up = [answer, call = call.get()] {
+      answer->waiter.Finish(call->status());
+    };
+    if (call->Register(give_up) == Cancellation::kNone) give_up();
+    limit.Await(&answer->waiter,
+                [&](const absl::Status& why) { call->Cancel(why); });
+    {
+      MutexLock lock(mu_);
+      asking_.erase(call);
+    }
+    SLUICE_RETURN_IF_ERROR(answer->waiter.Take());
+    return std::move(answer->value);
+  }
+
+  using PlanPtr = std::shared_ptr<const StepPlan>;
+  // The plan is made and kept even if the caller does not wait for it.
+  absl::StatusOr<PlanPtr> Plan(const StepSignature& signature,
+                               const RunOptions& options) {
+    return Ask<PlanPtr>(LimitOf(options), [&](auto, auto done) {
+      session_->PlanAsync(signature, [done = std::move(done)](
+                                         absl::StatusOr<PlanPtr> plan) mutable {
+        done(std::move(plan));
+      });
+    });
+  }
+
+  int NumNodes(const Graph& graph) const {
+    const auto held = LockGraph(config_);
+    return graph.num_nodes();
+  }
+
+  absl::Status Open(const Graph& graph) SLUICE_REQUIRES(sync_mu_) {
+    SessionOptions options = config_.options;
+    {
+      const auto held = LockGraph(config_);
+      for (int id = 0; id < graph.num_nodes(); ++id) {
+        options.wanted_devices.insert(graph.node(id)->device());
+      }
+    }
+    using SessionPtr = std::shared_ptr<MasterSession>;
+    const Limit limit = {DeadlineIn(options.operation_timeout_ms),
+                         "Operation timed out.", config_.interrupted};
+    SLUICE_ASSIGN_OR_RETURN(
+        SessionPtr session,
+        Ask<SessionPtr>(limit, [&](auto cancellation, auto done) {
+          master_->CreateSession(
+              std::move(options), std::move(cancellation),
+              [master = master_, done = std::move(done)](
+                  absl::StatusOr<SessionPtr> made) mutable {
+                const std::string handle = made.ok() ? (*made)->handle() : "";
+                if (!done(std::move(made)) && !handle.empty()) {
+                  master->CloseSession(handle, ClosedByClient(),
+                                       [](absl::Status) {});
+                }
+              });
+        }));
     MutexLock lock(mu_);
-    opening_ = nullptr;
-    SLUICE_RETURN_IF_ERROR(waiter.Take());
     session_ = std::move(session);
     return absl::OkStatus();
   }
 
   const std::shared_ptr<Master> master_;
-  const SessionOptions options_;
-  const char* const timed_out_;  // What scripts know.
-  const std::function<bool()> interrupted_;
+  const SessionConfig config_;
+  const bool local_;  // It has a master of its own.
+  // What scripts know.
+  const char* const timed_out_ =
+      local_ ? "Timed out waiting for notification" : "Operation timed out.";
   // Held while the session is opened or extended; taken before mu_.
   Mutex sync_mu_;
-  // Set once, by the first Sync; steps come after it and need no lock.
+  // Set once under mu_, by the first Sync; steps come after it and need no
+  // lock.
   std::shared_ptr<MasterSession> session_;
   int sent_ SLUICE_GUARDED_BY(sync_mu_) = 0;
   Mutex mu_;
   bool closing_ SLUICE_GUARDED_BY(mu_) = false;
-  std::shared_ptr<Cancellation> opening_ SLUICE_GUARDED_BY(mu_);
+  // What waits for other tasks.
+  absl::flat_hash_set<std::shared_ptr<Cancellation>> asking_
+      SLUICE_GUARDED_BY(mu_);
   absl::flat_hash_set<int64_t> blocked_ SLUICE_GUARDED_BY(mu_);
   absl::flat_hash_set<std::string> partial_ SLUICE_GUARDED_BY(mu_);
 };
@@ -297,9 +381,8 @@ class DirectStep : public PreparedStep {
 };
 
 absl::StatusOr<std::shared_ptr<PreparedStep>> DirectClient::Prepare(
-    const StepSignature& signature) {
-  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<const StepPlan> plan,
-                          session_->Plan(signature));
+    const StepSignature& signature, const RunOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(PlanPtr plan, Plan(signature, options));
   return std::make_shared<DirectStep>(*this, std::move(plan));
 }
 
@@ -308,6 +391,19 @@ absl::StatusOr<std::shared_ptr<PreparedStep>> DirectClient::Prepare(
 std::unique_ptr<SessionClient> MakeDirectClient(std::shared_ptr<Master> master,
                                                 const SessionConfig& config) {
   return std::make_unique<DirectClient>(std::move(master), config);
+}
+
+absl::Status ResetDirectly(Master& master, const SessionConfig& config,
+                           const std::vector<std::string>& containers) {
+  const auto waiter = std::make_shared<Waiter>();
+  master.Reset(containers, config.options.device_filters,
+               [waiter](absl::Status s) { waiter->Finish(std::move(s)); });
+  // Nothing of it is the caller's, so it goes on alone.
+  Limit{DeadlineIn(config.options.operation_timeout_ms), "Operation timed out.",
+        config.interrupted}
+      .Await(waiter.get(),
+             [&](const absl::Status& why) { waiter->Finish(why); });
+  return waiter->Take();
 }
 
 }  // namespace sluice

@@ -32,23 +32,28 @@ class RemoteClient : public SessionClient {
   absl::Status Sync(const Graph& graph) override {
     MutexLock lock(sync_mu_);
     if (handle_.empty()) return Open(graph);
-    if (sent_ == graph.num_nodes()) return absl::OkStatus();
     pb::ExtendSessionRequest request;
     request.set_session_handle(handle_);
     request.set_current_graph_version(version_);
-    ExportOptions options;
-    options.from_node = sent_;
-    ExportGraphDef(graph, options, request.mutable_graph_def());
+    int now;
+    {
+      const auto held = LockGraph(config_);
+      now = graph.num_nodes();
+      if (sent_ == now) return absl::OkStatus();
+      ExportOptions options;
+      options.from_node = sent_;
+      ExportGraphDef(graph, options, request.mutable_graph_def());
+    }
     pb::ExtendSessionResponse response;
-    SLUICE_RETURN_IF_ERROR(
-        Call(paths::kExtendSession, request, &response, 0, kReconnectMs));
+    SLUICE_RETURN_IF_ERROR(Call(paths::kExtendSession, request, &response,
+                                TimeoutOf({}), kReconnectMs));
     version_ = response.new_graph_version();
-    sent_ = graph.num_nodes();
+    sent_ = now;
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
-      const StepSignature& signature) override;
+      const StepSignature& signature, const RunOptions& options) override;
 
   absl::StatusOr<std::string> SetUpPartialRun(
       const StepSignature& signature) override {
@@ -67,11 +72,16 @@ class RemoteClient : public SessionClient {
 
   absl::Status RunPartially(const std::string& name,
                             PartialRunArgs args) override {
+    {
+      MutexLock lock(mu_);
+      if (handle_.empty()) return NoSuchPartialRun(/*local_session=*/false);
+    }
     const StepSignature step = {args.feed_names, args.fetch_names, {}};
     return RunStep(step, args.feeds, args.fetches, {}, nullptr, name);
   }
 
-  absl::StatusOr<int64_t> MakeCallable(const StepSignature& signature) {
+  absl::StatusOr<int64_t> MakeCallable(const StepSignature& signature,
+                                       const RunOptions& run_options) {
     pb::MakeCallableRequest request;
     request.set_session_handle(handle_);
     pb::CallableOptions* options = request.mutable_options();
@@ -83,17 +93,17 @@ class RemoteClient : public SessionClient {
       connection->set_from_tensor(from);
       connection->set_to_tensor(to);
     }
+    RunOptionsToProto(run_options, options->mutable_run_options());
     request.set_request_id(static_cast<int64_t>(RandomId()));
     pb::MakeCallableResponse response;
     SLUICE_RETURN_IF_ERROR(Call(paths::kMakeCallable, request, &response,
-                                config_.options.operation_timeout_ms,
-                                kReconnectMs));
+                                TimeoutOf(run_options), kReconnectMs));
     return response.handle();
   }
 
   absl::Status RunCallable(int64_t callable, std::span<const Tensor> feeds,
-                           std::span<Tensor> fetches,
-                           const RunOptions& options) {
+                           std::span<Tensor> fetches, const RunOptions& options,
+                           RunMetadata* metadata) {
     SLUICE_RETURN_IF_ERROR(CheckSize(feeds));
     pb::RunCallableRequest request;
     request.set_session_handle(handle_);
@@ -101,11 +111,8 @@ class RemoteClient : public SessionClient {
     for (const Tensor& feed : feeds) TensorToProto(feed, request.add_feed());
     request.set_request_id(static_cast<int64_t>(RandomId()));
     pb::RunCallableResponse response;
-    const int64_t timeout = options.timeout_ms > 0
-                                ? options.timeout_ms
-                                : config_.options.operation_timeout_ms;
-    SLUICE_RETURN_IF_ERROR(
-        Call(paths::kRunCallable, request, &response, timeout, kReconnectMs));
+    SLUICE_RETURN_IF_ERROR(Call(paths::kRunCallable, request, &response,
+                                TimeoutOf(options), kReconnectMs));
     if (static_cast<size_t>(response.fetch_size()) != fetches.size()) {
       return Internal("The master sent ", response.fetch_size(),
                       " values instead of ", fetches.size());
@@ -115,15 +122,15 @@ class RemoteClient : public SessionClient {
           fetches[i], TensorFromProto(std::move(
                           *response.mutable_fetch(static_cast<int>(i)))));
     }
-    return absl::OkStatus();
+    return TakeMetadata(response.metadata(), metadata);
   }
 
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices() override {
     pb::ListDevicesRequest request;
     request.set_session_handle(handle_);
     pb::ListDevicesResponse response;
-    SLUICE_RETURN_IF_ERROR(
-        Call(paths::kListDevices, request, &response, 0, kReconnectMs));
+    SLUICE_RETURN_IF_ERROR(Call(paths::kListDevices, request, &response,
+                                TimeoutOf({}), kReconnectMs));
     std::vector<DeviceInfo> devices;
     for (const auto* list :
          {&response.local_device(), &response.remote_device()}) {
@@ -181,33 +188,23 @@ class RemoteClient : public SessionClient {
     request.set_store_errors_in_response_body(true);
     request.set_request_id(static_cast<int64_t>(RandomId()));
     pb::RunStepResponse response;
-    const int64_t timeout = options.timeout_ms > 0
-                                ? options.timeout_ms
-                                : config_.options.operation_timeout_ms;
-    SLUICE_RETURN_IF_ERROR(Call(paths::kRunStep, request, &response, timeout,
-                                kReconnectMs,
+    SLUICE_RETURN_IF_ERROR(Call(paths::kRunStep, request, &response,
+                                TimeoutOf(options), kReconnectMs,
                                 /*repeatable=*/true));
     if (response.status_code() != 0) {
       return absl::Status(static_cast<absl::StatusCode>(response.status_code()),
                           response.status_error_message());
     }
-    if (metadata != nullptr) {
-      StepStatsCollector collector;
-      StepStatsFromProto(response.metadata().step_stats(), &collector);
-      metadata->step_stats = collector.Take();
-      for (const pb::GraphDef& def : response.metadata().partition_graphs()) {
-        auto graph = std::make_shared<Graph>();
-        ImportOptions import;
-        import.allow_internal = true;
-        import.validate_colocation = false;
-        SLUICE_RETURN_IF_ERROR(ImportGraphDef(def, import, graph.get()));
-        metadata->partition_graphs.push_back(std::move(graph));
-      }
-    }
+    SLUICE_RETURN_IF_ERROR(TakeMetadata(response.metadata(), metadata));
     return TakeFetches(signature, &response, fetches);
   }
 
  private:
+  int64_t TimeoutOf(const RunOptions& options) const {
+    return options.timeout_ms > 0 ? options.timeout_ms
+                                  : config_.options.operation_timeout_ms;
+  }
+
   static absl::Status CheckSize(std::span<const Tensor> feeds) {
     // Protobuf's limit, with room for names.
     constexpr size_t kMost = INT_MAX - (1 << 20);
@@ -239,16 +236,43 @@ class RemoteClient : public SessionClient {
                    config_.config_proto)) {
       return InvalidArgument("The session's configuration cannot be read");
     }
+    TaskDeadlineToConfig(config_.options, request.mutable_config());
     request.set_target(config_.target);
-    ExportGraphDef(graph, {}, request.mutable_graph_def());
+    int now;
+    {
+      const auto held = LockGraph(config_);
+      now = graph.num_nodes();
+      ExportGraphDef(graph, {}, request.mutable_graph_def());
+    }
     pb::CreateSessionResponse response;
     SLUICE_RETURN_IF_ERROR(Call(paths::kCreateSession, request, &response,
                                 config_.options.operation_timeout_ms,
                                 config_.options.task_deadline.count()));
-    handle_ = response.session_handle();
+    {
+      MutexLock lock(mu_);
+      handle_ = response.session_handle();
+    }
     version_ = response.graph_version();
-    sent_ = graph.num_nodes();
+    sent_ = now;
     lease_ = stub_->Hold(handle_);
+    return absl::OkStatus();
+  }
+
+  // `metadata` may be null.
+  static absl::Status TakeMetadata(const pb::RunMetadata& proto,
+                                   RunMetadata* metadata) {
+    if (metadata == nullptr) return absl::OkStatus();
+    StepStatsCollector collector;
+    StepStatsFromProto(proto.step_stats(), &collector);
+    metadata->step_stats = collector.Take();
+    for (const pb::GraphDef& def : proto.partition_graphs()) {
+      auto graph = std::make_shared<Graph>();
+      ImportOptions import;
+      import.allow_internal = true;
+      import.validate_colocation = false;
+      SLUICE_RETURN_IF_ERROR(ImportGraphDef(def, import, graph.get()));
+      metadata->partition_graphs.push_back(std::move(graph));
+    }
     return absl::OkStatus();
   }
 
@@ -297,7 +321,8 @@ class RemoteClient : public SessionClient {
   const SessionConfig config_;
   // Held while the session is opened or extended; taken before mu_.
   Mutex sync_mu_;
-  // Set once, by the first Sync; steps come after it and need no lock.
+  // Set once under mu_, by the first Sync; steps come after it and need no
+  // lock.
   std::string handle_;
   int64_t version_ SLUICE_GUARDED_BY(sync_mu_) = 0;
   int sent_ SLUICE_GUARDED_BY(sync_mu_) = 0;
@@ -329,8 +354,8 @@ class RemoteCallable : public PreparedStep {
   RemoteCallable(RemoteClient& client, int64_t handle)
       : client_(client), handle_(handle) {}
   absl::Status Run(std::span<const Tensor> feeds, std::span<Tensor> fetches,
-                   const RunOptions& options, RunMetadata*) override {
-    return client_.RunCallable(handle_, feeds, fetches, options);
+                   const RunOptions& options, RunMetadata* metadata) override {
+    return client_.RunCallable(handle_, feeds, fetches, options, metadata);
   }
 
  private:
@@ -339,9 +364,10 @@ class RemoteCallable : public PreparedStep {
 };
 
 absl::StatusOr<std::shared_ptr<PreparedStep>> RemoteClient::Prepare(
-    const StepSignature& signature) {
+    const StepSignature& signature, const RunOptions& options) {
   if (!signature.connections.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(const int64_t handle, MakeCallable(signature));
+    SLUICE_ASSIGN_OR_RETURN(const int64_t handle,
+                            MakeCallable(signature, options));
     return std::make_shared<RemoteCallable>(*this, handle);
   }
   return std::make_shared<RemoteStep>(*this, signature);
@@ -368,25 +394,18 @@ absl::StatusOr<std::unique_ptr<SessionClient>> MakeRemoteClient(
   return std::make_unique<RemoteClient>(std::move(stub), config);
 }
 
-absl::Status Session::Reset(const SessionConfig& config,
-                            const std::vector<std::string>& containers) {
-  if (std::shared_ptr<Master> local = FindLocalMaster(config.target)) {
-    Notification finished;
-    absl::Status result;
-    local->Reset(containers, [&](absl::Status status) {
-      result = std::move(status);
-      finished.Notify();
-    });
-    finished.Wait();
-    return result;
-  }
+absl::Status ResetRemotely(const SessionConfig& config,
+                           const std::vector<std::string>& containers) {
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<MasterStub> stub, Connect(config));
   pb::ResetRequest request;
   for (const std::string& container : containers)
     request.add_container(container);
+  for (const std::string& filter : config.options.device_filters)
+    request.add_device_filters(filter);
   pb::ResetResponse response;
   MasterStub::Options call;
   call.timeout_ms = config.options.operation_timeout_ms;
+  if (config.interrupted) call.interrupted = &config.interrupted;
   return stub->Call(paths::kReset, request, &response, call);
 }
 

@@ -8,6 +8,7 @@
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/build_context.h"
+#include "sluice/master/device_count.h"
 #include "sluice/session/session_client.h"
 
 namespace sluice {
@@ -38,12 +39,76 @@ RunKey KeyOf(const std::vector<Session::Feed>& feeds,
   return key;
 }
 
+absl::Status NoFactory(const std::string& target) {
+  return NotFound(
+      "No session factory registered for the given session options: {target: "
+      "\"",
+      target,
+      "\" config: } Registered factories are {DIRECT_SESSION, GRPC_SESSION}.");
+}
+
+// The masters of this process's local sessions, for those who reset them all.
+class LocalSessions {
+ public:
+  static LocalSessions& Get() {
+    static LocalSessions* sessions = new LocalSessions;
+    return *sessions;
+  }
+  void Add(const std::shared_ptr<Master>& master) {
+    MutexLock lock(mu_);
+    std::erase_if(masters_, [](const auto& known) { return known.expired(); });
+    masters_.push_back(master);
+  }
+  std::vector<std::shared_ptr<Master>> Masters() {
+    std::vector<std::shared_ptr<Master>> masters;
+    MutexLock lock(mu_);
+    for (const auto& known : masters_) {
+      if (auto master = known.lock()) masters.push_back(std::move(master));
+    }
+    return masters;
+  }
+
+ private:
+  Mutex mu_;
+  std::vector<std::weak_ptr<Master>> masters_ SLUICE_GUARDED_BY(mu_);
+};
+
 // What `sluice run --soft-placement` sets for programs that do not ask
 // themselves.
 bool SoftPlacementByDefault() {
   const char* value = std::getenv("SLUICE_SOFT_PLACEMENT");
   return value != nullptr && std::string_view(value) == "1";
 }
+
+// "x" is the tensor "x:0".
+std::string FullName(const std::string& tensor) {
+  return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor;
+}
+
+// A step that fetches a tensor more than once: asks for it once.
+class RepeatingStep : public PreparedStep {
+ public:
+  RepeatingStep(std::shared_ptr<PreparedStep> step, size_t num_distinct,
+                std::vector<size_t> sources)
+      : step_(std::move(step)),
+        num_distinct_(num_distinct),
+        sources_(std::move(sources)) {}
+
+  absl::Status Run(std::span<const Tensor> feeds, std::span<Tensor> fetches,
+                   const RunOptions& options, RunMetadata* metadata) override {
+    std::vector<Tensor> values(num_distinct_);
+    SLUICE_RETURN_IF_ERROR(step_->Run(feeds, values, options, metadata));
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      fetches[i] = values[sources_[i]];
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<PreparedStep> step_;
+  const size_t num_distinct_;
+  const std::vector<size_t> sources_;  // Of each fetch.
+};
 
 }  // namespace
 
@@ -76,28 +141,40 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
   state->config = config;
   state->graph = &graph;
   if (config.target.empty()) {
-    state->client = MakeDirectClient(MakePrivateMaster(config.options), config);
+    SLUICE_RETURN_IF_ERROR(CheckDeviceCount(config.options.num_cpus));
+    std::shared_ptr<Master> master = MakePrivateMaster(config.options);
+    LocalSessions::Get().Add(master);
+    state->client = MakeDirectClient(std::move(master), config);
   } else if (auto local = FindLocalMaster(config.target);
              local != nullptr && !config.options.use_rpc) {
     state->client = MakeDirectClient(std::move(local), config);
   } else if (config.target.starts_with(kGrpcPrefix)) {
     SLUICE_ASSIGN_OR_RETURN(state->client, MakeRemoteClient(config));
   } else {
-    return NotFound(
-        "No session factory registered for the given session options: {target: "
-        "\"",
-        config.target,
-        "\" config: } Registered factories are {DIRECT_SESSION, "
-        "GRPC_SESSION}.");
+    return NoFactory(config.target);
   }
   return std::unique_ptr<Session>(new Session(std::move(state)));
 }
 
 absl::StatusOr<std::shared_ptr<PreparedStep>> Session::Prepare(
-    const StepSignature& signature) {
+    const StepSignature& signature, const RunOptions& options) {
   SLUICE_RETURN_IF_ERROR(state_->CheckOpen());
   SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
-  return state_->client->Prepare(signature);
+  StepSignature distinct = signature;
+  distinct.fetches.clear();
+  std::vector<size_t> sources;
+  absl::flat_hash_map<std::string, size_t> known;
+  for (const std::string& name : signature.fetches) {
+    const auto [it, is_new] =
+        known.emplace(FullName(name), distinct.fetches.size());
+    sources.push_back(it->second);
+    if (is_new) distinct.fetches.push_back(name);
+  }
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<PreparedStep> step,
+                          state_->client->Prepare(distinct, options));
+  if (distinct.fetches.size() == sources.size()) return step;
+  return std::make_shared<RepeatingStep>(
+      std::move(step), distinct.fetches.size(), std::move(sources));
 }
 
 absl::Status Session::Run(const std::vector<Feed>& feeds,
@@ -139,7 +216,7 @@ absl::Status Session::Run(const std::vector<Feed>& feeds,
       if (node == nullptr) return InvalidArgument("A target names no node");
       signature.targets.push_back(node->name());
     }
-    SLUICE_ASSIGN_OR_RETURN(step, Prepare(signature));
+    SLUICE_ASSIGN_OR_RETURN(step, Prepare(signature, options));
     MutexLock lock(state_->mu);
     state_->steps.emplace(key, step);
   }
@@ -154,22 +231,14 @@ absl::Status Session::Run(const std::vector<Feed>& feeds,
 
 absl::StatusOr<std::string> Session::SetUpPartialRun(
     const StepSignature& signature) {
-  MutexLock lock(state_->mu);
-  if (state_->closed) {
-    return FailedPrecondition("Attempted to use a closed Session.");
-  }
+  SLUICE_RETURN_IF_ERROR(state_->CheckOpen());
   SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
   return state_->client->SetUpPartialRun(signature);
 }
 
 absl::Status Session::RunPartially(const std::string& name,
                                    PartialRunArgs args) {
-  {
-    MutexLock lock(state_->mu);
-    if (state_->closed) {
-      return FailedPrecondition("Attempted to use a closed Session.");
-    }
-  }
+  SLUICE_RETURN_IF_ERROR(state_->CheckOpen());
   if (args.feed_names.size() != args.feeds.size() ||
       args.fetch_names.size() != args.fetches.size()) {
     return InvalidArgument("Each feed and fetch needs a name and a tensor");
@@ -189,7 +258,8 @@ absl::Status Session::Run(Node* target, const std::vector<Feed>& feeds) {
 }
 
 absl::StatusOr<std::vector<DeviceInfo>> Session::ListDevices() {
-  SLUICE_RETURN_IF_ERROR(state_->CheckOpen());
+  // As TensorFlow says it here.
+  if (!state_->CheckOpen().ok()) return Cancelled("Session has been closed.");
   SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
   return state_->client->ListDevices();
 }
@@ -206,5 +276,20 @@ absl::Status Session::Close() {
 }
 
 void Session::Interrupt() { state_->client->Interrupt(); }
+
+absl::Status Session::Reset(const SessionConfig& config,
+                            const std::vector<std::string>& containers) {
+  if (config.target.empty()) {
+    for (const auto& local : LocalSessions::Get().Masters()) {
+      SLUICE_RETURN_IF_ERROR(ResetDirectly(*local, config, containers));
+    }
+    return absl::OkStatus();
+  }
+  if (std::shared_ptr<Master> local = FindLocalMaster(config.target)) {
+    return ResetDirectly(*local, config, containers);
+  }
+  if (!config.target.starts_with(kGrpcPrefix)) return NoFactory(config.target);
+  return ResetRemotely(config, containers);
+}
 
 }  // namespace sluice

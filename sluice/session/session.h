@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,6 +39,9 @@ struct SessionConfig {
   // Asked now and then on a thread that a call of the session blocks, without
   // any lock; true ends that call with CANCELLED. May be empty.
   std::function<bool()> interrupted = {};
+  // Held while the session reads the graph, never while it waits: for a graph
+  // that grows meanwhile. May be null.
+  std::mutex* graph_mu = nullptr;
 };
 
 // A kind of step, prepared once. Thread-safe; the session outlives it.
@@ -52,8 +56,7 @@ class PreparedStep {
 };
 
 // Thread-safe: many threads may run steps at once. The graph may grow between
-// runs; whoever grows it while others run must lock (the Python front end
-// does).
+// runs; whoever grows it while others run must lock SessionConfig::graph_mu.
 class Session {
  public:
   using Feed = std::pair<Output, Tensor>;
@@ -82,9 +85,10 @@ class Session {
   // Runs one node for what it does.
   absl::Status Run(Node* target, const std::vector<Feed>& feeds = {});
   // Prepares a step; sends new nodes of the graph first. A prepared step stays
-  // valid when the graph grows.
+  // valid when the graph grows. `options` limit the time it takes; a step with
+  // connections on a remote master is traced or not by them.
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
-      const StepSignature& signature);
+      const StepSignature& signature, const RunOptions& options = {});
 
   // A step in several calls: names what will be fed and fetched, then runs as
   // far as each call's feeds and fetches go. It is over when all have come, or

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +13,13 @@
 
 namespace sluice {
 
+// Keeps the graph as it is.
+inline std::unique_lock<std::mutex> LockGraph(const SessionConfig& config) {
+  return config.graph_mu == nullptr
+             ? std::unique_lock<std::mutex>()
+             : std::unique_lock<std::mutex>(*config.graph_mu);
+}
+
 // Thread-safe.
 class SessionClient {
  public:
@@ -20,7 +28,7 @@ class SessionClient {
   // Blocks while tasks are missing. One thread at a time; others wait.
   virtual absl::Status Sync(const Graph& graph) = 0;
   virtual absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
-      const StepSignature& signature) = 0;
+      const StepSignature& signature, const RunOptions& options) = 0;
   virtual absl::StatusOr<std::string> SetUpPartialRun(
       const StepSignature& signature) = 0;
   virtual absl::Status RunPartially(const std::string& name,
@@ -37,5 +45,11 @@ std::unique_ptr<SessionClient> MakeDirectClient(std::shared_ptr<Master> master,
 // For a master in another process.
 absl::StatusOr<std::unique_ptr<SessionClient>> MakeRemoteClient(
     const SessionConfig& config);
+
+// What Session::Reset does with them.
+absl::Status ResetDirectly(Master& master, const SessionConfig& config,
+                           const std::vector<std::string>& containers);
+absl::Status ResetRemotely(const SessionConfig& config,
+                           const std::vector<std::string>& containers);
 
 }  // namespace sluice

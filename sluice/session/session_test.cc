@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <thread>
 
 #include "sluice/executor/executor.h"
@@ -162,6 +163,40 @@ TEST_F(SessionTest, ALoopRunsUntilItsConditionIsFalse) {
   }
 }
 
+TEST_F(SessionTest, ATensorCanBeFetchedTwice) {
+  const Output x = scope_.Scalar(1.0f);
+  const Output y = scope_.Scalar(2.0f);
+  const std::vector<Tensor> out = Run({}, {x, y, x});
+  SLUICE_ASSERT_OK(status_);
+  EXPECT_EQ(out[0].scalar<float>(), 1.0f);
+  EXPECT_EQ(out[1].scalar<float>(), 2.0f);
+  EXPECT_EQ(out[2].scalar<float>(), 1.0f);
+}
+
+TEST_F(SessionTest, AResetOfNoTargetClosesLocalSessions) {
+  const Output x = scope_.Scalar(1.0f);
+  EXPECT_EQ(Scalar({}, x), 1.0f);
+  SLUICE_EXPECT_OK(Session::Reset({}, {}));
+  Run({}, {x});
+  EXPECT_THAT(status_, StatusIs(absl::StatusCode::kCancelled,
+                                "Session has been closed."));
+  SLUICE_EXPECT_OK(session_->Close());
+  session_ = nullptr;
+  EXPECT_EQ(Scalar({}, x), 1.0f);
+  EXPECT_THAT(Session::Reset({.target = "elsewhere://x"}, {}),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("No session factory registered")));
+}
+
+TEST_F(SessionTest, AClosedSessionListsNoDevices) {
+  session_ = *Session::Create({}, graph_);
+  SLUICE_EXPECT_OK(session_->ListDevices().status());
+  SLUICE_EXPECT_OK(session_->Close());
+  EXPECT_THAT(
+      session_->ListDevices().status(),
+      StatusIs(absl::StatusCode::kCancelled, "Session has been closed."));
+}
+
 TEST_F(SessionTest, AFailingNodeIsNamed) {
   const Output x =
       Placeholder(scope_.Named("x"), DType::kInt32, PartialShape::Scalar());
@@ -274,6 +309,39 @@ TEST_F(SessionTest, CloseCancelsAStepThatWaits) {
   EXPECT_FALSE(status_.ok());
 }
 
+TEST_F(SessionTest, APartialRunThatWasNotSetUpIsAnError) {
+  const Output x = scope_.Scalar(1.0f);
+  session_ = *Session::Create({}, graph_);
+  const auto not_set_up =
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "Must run 'setup' before performing partial runs!");
+  std::vector<Tensor> fetched(1);
+  const PartialRunArgs args = {{}, {}, {TensorName(x)}, fetched};
+  EXPECT_THAT(session_->RunPartially("17", args), not_set_up);
+  EXPECT_EQ(Scalar({}, x), 1.0f);
+  EXPECT_THAT(session_->RunPartially("17", args), not_set_up);
+}
+
+TEST_F(SessionTest, APartialRunThatWaitsEndsWithItsTimeout) {
+  const Output q =
+      scope_.Add("FIFOQueueV2", {},
+                 {{"component_types", std::vector<DType>{DType::kFloat}}});
+  const Output got =
+      scope_.Add("QueueDequeueV2", {q},
+                 {{"component_types", std::vector<DType>{DType::kFloat}}});
+  SessionConfig config;
+  config.options.operation_timeout_ms = 1000;
+  session_ = *Session::Create(config, graph_);
+  const absl::StatusOr<std::string> run =
+      session_->SetUpPartialRun({{}, {TensorName(got)}, {}});
+  SLUICE_ASSERT_OK(run.status());
+  std::vector<Tensor> fetched(1);
+  EXPECT_THAT(
+      session_->RunPartially(*run, {{}, {}, {TensorName(got)}, fetched}),
+      StatusIs(absl::StatusCode::kDeadlineExceeded,
+               "Timed out waiting for notification"));
+}
+
 TEST_F(SessionTest, MetadataListsTheNodesOfATracedStep) {
   const Output x = Placeholder(scope_, DType::kFloat, PartialShape::Scalar());
   const Output y = scope_.Named("y").Add("Neg", {x});
@@ -289,6 +357,33 @@ TEST_F(SessionTest, MetadataListsTheNodesOfATracedStep) {
   for (const NodeStats& node : metadata.step_stats[0].nodes)
     found |= node.node == "y";
   EXPECT_TRUE(found);
+}
+
+TEST_F(SessionTest, MetadataHasThePartitionGraphsThatWereAskedFor) {
+  const Output x = scope_.Scalar(1.0f);
+  session_ = *Session::Create({}, graph_);
+  for (const bool wanted : {false, true}) {
+    RunOptions options;
+    options.trace = true;
+    options.partition_graphs = wanted;
+    RunMetadata metadata;
+    SLUICE_ASSERT_OK(session_->Run({}, {x}, {}, options, nullptr, &metadata));
+    EXPECT_EQ(metadata.partition_graphs.size(), wanted ? 1u : 0u);
+  }
+}
+
+TEST_F(SessionTest, ALocalSessionHasAtLeastOneDeviceAndNotTooMany) {
+  SessionConfig config;
+  for (const int cpus : {0, -1}) {
+    config.options.num_cpus = cpus;
+    EXPECT_THAT(Session::Create(config, graph_).status(),
+                StatusIs(absl::StatusCode::kNotFound,
+                         "No CPU devices are available in this process"));
+  }
+  config.options.num_cpus = INT_MAX;
+  EXPECT_THAT(Session::Create(config, graph_).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("2147483647 CPU devices")));
 }
 
 TEST_F(SessionTest, ADeviceThatIsNotThereIsNamedOnlyByStepsThatNeedIt) {

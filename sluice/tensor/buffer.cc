@@ -1,5 +1,6 @@
 #include "sluice/tensor/buffer.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,22 +14,14 @@
 #include <vector>
 
 #include "sluice/base/mutex.h"
+#include "sluice/base/sanitizers.h"
 #include "sluice/tensor/shared_arena.h"
 
 namespace sluice {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kPooling = false;  // Let the sanitizer see every life.
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kPooling = false;
-#else
-constexpr bool kPooling = true;
-#endif
-#else
-constexpr bool kPooling = true;
-#endif
+// The sanitizer is to see every life.
+constexpr bool kPooling = !kAddressSanitizer;
 
 // Block sizes (header included): four steps to each power of two, from 128
 // bytes. So at most a fifth of a block is unused.
@@ -128,6 +121,33 @@ class LargeBlocks {
     return *found->block.shared + static_cast<size_t>(at - found->begin);
   }
 
+  bool IsShared(const void* data, size_t size) {
+    const auto found = Find(static_cast<char*>(const_cast<void*>(data)), size);
+    return found && found->block.shared;
+  }
+
+  // Around a fork nobody else changes anything, and the child can go on.
+  void BeforeFork() SLUICE_NO_THREAD_SAFETY_ANALYSIS {
+    sharing_mu_.Lock();
+    mu_.Lock();
+  }
+  void AfterFork() SLUICE_NO_THREAD_SAFETY_ANALYSIS {
+    mu_.Unlock();
+    sharing_mu_.Unlock();
+  }
+  // What a child writes, also to blocks that wait in its pool, is its own.
+  void AfterForkInChild() SLUICE_NO_THREAD_SAFETY_ANALYSIS {
+    for (auto& [data, block] : blocks_) {
+      if (!block.shared) continue;
+      // Where this fails there is nobody to tell; it stays the parent's.
+      mmap(data, block.size, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, SharedArena::Get()->fd(),
+           static_cast<off_t>(*block.shared));
+      block.shared.reset();
+    }
+    AfterFork();
+  }
+
  private:
   struct Block {
     size_t size = 0;
@@ -179,7 +199,12 @@ class LargeBlocks {
 };
 
 LargeBlocks& TheLargeBlocks() {
-  static LargeBlocks* blocks = new LargeBlocks;
+  static LargeBlocks* blocks = [] {
+    pthread_atfork([] { TheLargeBlocks().BeforeFork(); },
+                   [] { TheLargeBlocks().AfterFork(); },
+                   [] { TheLargeBlocks().AfterForkInChild(); });
+    return new LargeBlocks;
+  }();
   return *blocks;
 }
 
@@ -425,6 +450,10 @@ Buffer* Buffer::View(Buffer* parent, size_t offset, size_t size) {
 std::optional<size_t> ShareMemory(const void* data, size_t size) {
   if (size < kShareableBytes) return std::nullopt;
   return TheLargeBlocks().Share(data, size);
+}
+
+bool IsShared(const void* data, size_t size) {
+  return TheLargeBlocks().IsShared(data, size);
 }
 
 BufferPoolStats GetBufferPoolStats() {

@@ -1,9 +1,13 @@
 #include "sluice/tensor/shared_arena.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <string>
 
 namespace sluice {
 namespace {
@@ -11,7 +15,18 @@ namespace {
 // A file that could shrink would kill whoever reads it.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
+// The arena is that of the process that this one was forked from.
+std::atomic<bool> is_parents{false};
+
+std::atomic<ino_t> own_file{0};
+std::atomic<int> own_mappings{0};
+
 }  // namespace
+
+SharedArena::SharedArena(int fd)
+    : fd_(fd),
+      reader_fd_(open(("/proc/self/fd/" + std::to_string(fd)).c_str(),
+                      O_RDONLY | O_CLOEXEC)) {}
 
 SharedArena* SharedArena::Get() {
   static SharedArena* const arena = []() -> SharedArena* {
@@ -22,12 +37,15 @@ SharedArena* SharedArena::Get() {
       close(fd);
       return nullptr;
     }
+    if (struct stat file; fstat(fd, &file) == 0) own_file = file.st_ino;
+    pthread_atfork(nullptr, nullptr, [] { is_parents = true; });
     return new SharedArena(fd);
   }();
   return arena;
 }
 
 std::optional<size_t> SharedArena::Take(size_t size) {
+  if (is_parents) return std::nullopt;
   MutexLock lock(mu_);
   if (const auto it = free_.find(size); it != free_.end()) {
     const size_t at = it->second.back();
@@ -42,6 +60,7 @@ std::optional<size_t> SharedArena::Take(size_t size) {
 }
 
 void SharedArena::Give(size_t at, size_t size) {
+  if (is_parents) return;
   fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(at), static_cast<off_t>(size));
   MutexLock lock(mu_);
@@ -56,6 +75,8 @@ MappedArena::MappedArena(int fd) {
                              MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (bytes != MAP_FAILED) {
       bytes_ = static_cast<const char*>(bytes);
+      own_ = file.st_ino == own_file;
+      if (own_) ++own_mappings;
       // A core dump would look at every page of it.
       madvise(bytes, SharedArena::kBytes, MADV_DONTDUMP);
     }
@@ -67,7 +88,10 @@ MappedArena::~MappedArena() {
   if (bytes_ != nullptr) {
     munmap(const_cast<char*>(bytes_), SharedArena::kBytes);
   }
+  if (own_) --own_mappings;
 }
+
+bool MappedArena::ReadsOwn() { return own_mappings > 0; }
 
 const char* MappedArena::Find(size_t at, size_t size) const {
   if (bytes_ == nullptr || at > SharedArena::kBytes ||

@@ -1,6 +1,9 @@
 #include "sluice/tensor/shared_arena.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <thread>
@@ -30,7 +33,7 @@ TEST(ShareMemory, OthersReadWhatTheTensorHolds) {
   const auto at = ShareMemory(tensor.raw(), tensor.bytes());
   ASSERT_TRUE(at.has_value());
   EXPECT_EQ(tensor.raw(), before);
-  const MappedArena arena(dup(SharedArena::Get()->fd()));
+  const MappedArena arena(dup(SharedArena::Get()->reader_fd()));
   const int* const shared = Read(arena, *at, tensor.bytes());
   ASSERT_NE(shared, nullptr);
   for (int i = 0; i < kSize; ++i) {
@@ -78,6 +81,57 @@ TEST(ShareMemory, ManyMayShareTheSameAtOnce) {
   for (const auto& place : places) EXPECT_EQ(place, places[0]);
 }
 
+// Whether `child`, which is called in a process that is forked, returns true.
+template <typename Child>
+bool HoldsInAChild(const Child& child) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(child() ? 0 : 1);
+  int status = -1;
+  return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+TEST(ShareMemory, WhatAForkedChildWritesIsItsOwn) {
+  Tensor tensor = Numbers();
+  ASSERT_TRUE(ShareMemory(tensor.raw(), tensor.bytes()).has_value());
+  EXPECT_TRUE(IsShared(tensor.raw(), tensor.bytes()));
+  {
+    // Waits in the pool for whoever asks first.
+    const Tensor pooled = Numbers();
+    ASSERT_TRUE(ShareMemory(pooled.raw(), pooled.bytes()).has_value());
+  }
+  EXPECT_TRUE(HoldsInAChild([&] {
+    if (IsShared(tensor.raw(), tensor.bytes())) return false;
+    for (int i = 0; i < kSize; ++i) {
+      if (tensor.data<int>()[i] != i) return false;
+    }
+    tensor.mutable_data<int>()[0] = -1;
+    tensor = Tensor();
+    for (int i = 0; i < 3; ++i) {
+      Tensor again(DType::kInt32, {kSize});
+      for (int& x : again.mutable_data<int>()) x = -2;
+    }
+    const Tensor fresh = Numbers();
+    return !ShareMemory(fresh.raw(), fresh.bytes()).has_value();
+  }));
+  for (int i = 0; i < kSize; ++i) ASSERT_EQ(tensor.data<int>()[i], i);
+  EXPECT_TRUE(IsShared(tensor.raw(), tensor.bytes()));
+}
+
+TEST(SharedArena, AForkedChildGivesNothingBack) {
+  SharedArena& arena = *SharedArena::Get();
+  constexpr size_t kBytes = 1 << 20;
+  const size_t at = *arena.Take(kBytes);
+  ASSERT_EQ(pwrite(arena.fd(), "x", 1, static_cast<off_t>(at)), 1);
+  EXPECT_TRUE(HoldsInAChild([&] {
+    arena.Give(at, kBytes);
+    return !arena.Take(kBytes).has_value();
+  }));
+  char byte = 'y';
+  ASSERT_EQ(pread(arena.fd(), &byte, 1, static_cast<off_t>(at)), 1);
+  EXPECT_EQ(byte, 'x');
+  arena.Give(at, kBytes);
+}
+
 TEST(SharedArena, WhatIsGivenBackIsTakenAgainAndEmpty) {
   SharedArena& arena = *SharedArena::Get();
   constexpr size_t kBytes = 12345 << 12;
@@ -91,12 +145,20 @@ TEST(SharedArena, WhatIsGivenBackIsTakenAgainAndEmpty) {
   EXPECT_EQ(arena.Take(SharedArena::kBytes + 1), std::nullopt);
 }
 
+TEST(SharedArena, WhoReadsItCannotWriteToIt) {
+  const int fd = SharedArena::Get()->reader_fd();
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+  EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
+            MAP_FAILED);
+}
+
 TEST(MappedArena, WhatIsNoArenaHasNoMemory) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   close(ends[1]);
   EXPECT_EQ(MappedArena(ends[0]).Find(0, 1), nullptr);
-  const MappedArena arena(dup(SharedArena::Get()->fd()));
+  const MappedArena arena(dup(SharedArena::Get()->reader_fd()));
   EXPECT_NE(arena.Find(0, 1), nullptr);
   EXPECT_EQ(arena.Find(SharedArena::kBytes, 1), nullptr);
   EXPECT_EQ(arena.Find(1, SharedArena::kBytes), nullptr);

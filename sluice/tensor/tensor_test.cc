@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sluice/base/sanitizers.h"
+
 namespace sluice {
 namespace {
 
@@ -61,15 +63,8 @@ TEST(Tensor, TooManyStringsAreAnErrorNotACrash) {
             absl::StatusCode::kResourceExhausted);
 }
 
-// Where the address sanitizer watches, nothing is pooled. gcc and clang say so
-// in different ways.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kPooled = false;
-#elif defined(__has_feature)
-constexpr bool kPooled = !__has_feature(address_sanitizer);
-#else
-constexpr bool kPooled = true;
-#endif
+// Where the address sanitizer watches, nothing is pooled.
+constexpr bool kPooled = !kAddressSanitizer;
 
 TEST(Tensor, MemoryOfAStepServesTheNext) {
   for (int i = 0; i < 3; ++i) Tensor warm(DType::kFloat, {1000});

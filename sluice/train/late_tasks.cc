@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sluice/base/strings.h"
+#include "sluice/server/server.h"
 #include "sluice/server/status.h"
 
 namespace sluice {
@@ -76,8 +77,10 @@ std::string LateTasks(const std::string& target, const AskTaskStatus& ask) {
 }
 
 std::string LateTasks(const std::string& target) {
-  return LateTasks(target, [](const std::string& address) {
-    return FetchTaskStatus(address, kAnswerTime);
+  // The program may have told its server only.
+  const TlsOptions tls = Server::TlsAt(target);
+  return LateTasks(target, [&](const std::string& address) {
+    return FetchTaskStatus(address, kAnswerTime, tls);
   });
 }
 

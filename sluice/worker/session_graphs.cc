@@ -45,12 +45,13 @@ absl::StatusOr<std::shared_ptr<Kernel>> WorkerSession::StatefulKernel(
 }
 
 absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
-    const RegisterGraphRequest& request,
-    std::shared_ptr<WorkerSession> session) {
+    const RegisterGraphRequest& request, std::shared_ptr<WorkerSession> session,
+    int64_t most_nodes) {
   auto result = std::make_shared<SessionGraph>();
   result->graph_ = request.graph;
   if (HasFunctionCalls(*request.graph)) {
-    SLUICE_ASSIGN_OR_RETURN(result->graph_, InlineFunctions(*request.graph));
+    SLUICE_ASSIGN_OR_RETURN(result->graph_,
+                            InlineFunctions(*request.graph, most_nodes));
   }
   result->session_ = session;
   result->feeds_ = request.feeds;
@@ -72,9 +73,9 @@ absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
                              " was sent to a task that does not have it");
     }
     result->parts_.emplace_back();
-    result->parts_.back().own_graph = std::move(part.graph);
     DevicePart& added = result->parts_.back();
-    SLUICE_RETURN_IF_ERROR(result->AddPart(*added.own_graph, *device, &added));
+    added.graph = std::move(part.graph);
+    SLUICE_RETURN_IF_ERROR(result->AddPart(*added.graph, *device, &added));
   }
   return result;
 }

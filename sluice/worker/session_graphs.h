@@ -18,14 +18,15 @@ class WorkerSession {
  public:
   // Borrowed devices, or own ones when the session is isolated or has a
   // cluster of its own. `rendezvous` leads to the peers of that cluster.
-  WorkerSession(std::string handle,
+  WorkerSession(CreateSessionRequest request,
                 std::vector<std::shared_ptr<Device>> devices,
                 RendezvousFactory rendezvous = nullptr)
-      : handle_(std::move(handle)),
+      : request_(std::move(request)),
         devices_(std::move(devices)),
         rendezvous_factory_(std::move(rendezvous)) {}
 
-  const std::string& handle() const { return handle_; }
+  // What it was opened with.
+  const CreateSessionRequest& request() const { return request_; }
   std::span<const std::shared_ptr<Device>> devices() const { return devices_; }
   Device* FindDevice(std::string_view name) const;
   // Empty: the worker's.
@@ -51,7 +52,7 @@ class WorkerSession {
     }
   };
 
-  const std::string handle_;
+  const CreateSessionRequest request_;
   const std::vector<std::shared_ptr<Device>> devices_;
   const RendezvousFactory rendezvous_factory_;
   Mutex mu_;
@@ -62,12 +63,13 @@ class WorkerSession {
 // A part of a step, split by device and compiled. Immutable.
 class SessionGraph : public RegisteredGraph {
  public:
+  // `most_nodes` it may have with the bodies of its functions in it.
   static absl::StatusOr<std::shared_ptr<SessionGraph>> Create(
       const RegisterGraphRequest& request,
-      std::shared_ptr<WorkerSession> session);
+      std::shared_ptr<WorkerSession> session, int64_t most_nodes);
 
   struct DevicePart {
-    std::unique_ptr<Graph> own_graph;  // Null when the part is the whole graph.
+    std::shared_ptr<const Graph> graph;
     std::vector<std::shared_ptr<Kernel>> kernels;
     std::unique_ptr<Executor> executor;
   };

@@ -72,7 +72,9 @@ struct Worker::State {
   // Registered graphs hold a reference each.
   const std::shared_ptr<const void> graph_token = std::make_shared<int>();
   ClusterRendezvousFactory cluster_rendezvous_factory;
+  std::function<void(int64_t)> step_over;
   int64_t max_graphs = Limits().graphs;
+  int64_t max_graph_nodes = Limits().graph_nodes;
 
   mutable Mutex mu;
   absl::flat_hash_map<std::string, std::shared_ptr<WorkerSession>> sessions
@@ -169,7 +171,13 @@ void Worker::set_rendezvous_factory(RendezvousFactory factory) {
 void Worker::set_cluster_rendezvous_factory(ClusterRendezvousFactory factory) {
   state_->cluster_rendezvous_factory = std::move(factory);
 }
+void Worker::set_step_over(std::function<void(int64_t)> callback) {
+  state_->step_over = std::move(callback);
+}
 void Worker::set_max_graphs(int64_t count) { state_->max_graphs = count; }
+void Worker::set_max_graph_nodes(int64_t count) {
+  state_->max_graph_nodes = count;
+}
 
 void Worker::GetStatus(bool, Cancellation*, StatusDone done) {
   done(devices());
@@ -195,9 +203,18 @@ absl::StatusOr<std::shared_ptr<WorkerSession>> Worker::State::MakeSession(
     if (request.isolated) device = device->WithOwnResources();
     session_devices.push_back(std::move(device));
   }
-  return std::make_shared<WorkerSession>(
-      request.handle, std::move(session_devices), std::move(factory));
+  return std::make_shared<WorkerSession>(request, std::move(session_devices),
+                                         std::move(factory));
 }
+
+namespace {
+
+bool SameSession(const CreateSessionRequest& a, const CreateSessionRequest& b) {
+  return a.handle == b.handle && a.isolated == b.isolated && a.task == b.task &&
+         a.cluster == b.cluster;
+}
+
+}  // namespace
 
 void Worker::CreateSession(CreateSessionRequest request, Done done) {
   absl::StatusOr<std::shared_ptr<WorkerSession>> session =
@@ -206,22 +223,26 @@ void Worker::CreateSession(CreateSessionRequest request, Done done) {
     done(session.status());
     return;
   }
-  bool added;
+  bool fits = false;
   bool closed;
   {
     MutexLock lock(state_->mu);
     closed = state_->closed_early.contains(request.handle);
-    added = !closed &&
-            state_->sessions.try_emplace(request.handle, *session).second;
+    if (!closed) {
+      const auto it =
+          state_->sessions.try_emplace(request.handle, *session).first;
+      // A master that lost the answer may ask again.
+      fits = SameSession(it->second->request(), request);
+    }
   }
   if (closed) {
     done(Aborted("Worker session ", request.handle,
                  " was closed before it was open"));
     return;
   }
-  done(added ? absl::OkStatus()
-             : AlreadyExists("Worker session ", request.handle,
-                             " exists already"));
+  done(fits ? absl::OkStatus()
+            : AlreadyExists("Worker session ", request.handle,
+                            " exists already, and is another"));
 }
 
 void Worker::DeleteSession(const std::string& handle, Done done) {
@@ -247,6 +268,7 @@ void Worker::DeleteSession(const std::string& handle, Done done) {
   }
   for (const auto& [id, step] : steps) {
     step->known().Abort(Aborted("Session ", handle, " is closed"));
+    if (state_->step_over) state_->step_over(id);
   }
   gone = nullptr;
   done(absl::OkStatus());
@@ -262,7 +284,8 @@ void Worker::RegisterGraph(RegisterGraphRequest request, RegisterDone done) {
     if (it != state_->sessions.end()) {
       session = it->second;
     } else if (!request.has_session) {
-      session = std::make_shared<WorkerSession>("", state_->devices);
+      session = std::make_shared<WorkerSession>(CreateSessionRequest{},
+                                                state_->devices);
       state_->sessions.emplace("", session);
     }
   }
@@ -270,7 +293,8 @@ void Worker::RegisterGraph(RegisterGraphRequest request, RegisterDone done) {
     done(NoSession(request.session_handle));
     return;
   }
-  auto graph = SessionGraph::Create(request, std::move(session));
+  auto graph = SessionGraph::Create(request, std::move(session),
+                                    state_->max_graph_nodes);
   if (!graph.ok()) {
     done(graph.status());
     return;
@@ -344,6 +368,11 @@ void Worker::RunGraph(const RunGraphRequest& request, Done done) {
                          " and ", graph->fetches().size()));
     return;
   }
+  if (request.device_graphs != nullptr) {
+    for (const SessionGraph::DevicePart& part : graph->parts()) {
+      request.device_graphs->push_back(part.graph);
+    }
+  }
   if (graph->parts().empty()) {
     done(absl::OkStatus());
     return;
@@ -404,6 +433,7 @@ void Worker::CleanupGraph(int64_t step_id, Done done) {
     state_->finished.Add(step_id);
   }
   if (step != nullptr) step->known().Abort(Aborted("Cleanup ", step_id));
+  if (state_->step_over) state_->step_over(step_id);
   done(absl::OkStatus());
 }
 

@@ -41,8 +41,13 @@ class Worker : public WorkerInterface,
   // Before the first step, by whoever connects the worker to others.
   void set_rendezvous_factory(RendezvousFactory factory);
   void set_cluster_rendezvous_factory(ClusterRendezvousFactory factory);
+  // Called when a step is over here, so that others drop what they keep of it;
+  // before the first step.
+  void set_step_over(std::function<void(int64_t step_id)> callback);
   // How many graphs may be registered at a time; before the first.
   void set_max_graphs(int64_t count);
+  // How many nodes one may have with the bodies of its functions in it.
+  void set_max_graph_nodes(int64_t count);
 
   void GetStatus(bool wait, Cancellation* cancellation,
                  StatusDone done) override;

@@ -58,6 +58,8 @@ struct RunGraphRequest {
   // Ends the step early; the worker cancels it too when a node fails.
   Cancellation* cancellation = nullptr;
   StepStatsCollector* stats = nullptr;  // Collects when set.
+  // Filled before done when set: what runs, a graph for each device.
+  std::vector<std::shared_ptr<const Graph>>* device_graphs = nullptr;
 };
 
 // All calls are asynchronous; `done` is called exactly once, possibly before

@@ -93,7 +93,9 @@ def test_another_cluster(processes, addresses):
 @pytest.mark.parametrize("args, code, wanted", [
     (["a=nothing"], 1, "nothing"),
     (["a=x.invalid:1"], 1, "does not resolve"),
-    (["missing.json"], 1, "missing.json"),
+    (["missing.json"], 2, "missing.json"),
+    (["nonsense"], 2, "nonsense"),
+    (["a=localhost:1", "--tls", "nowhere"], 2, "nowhere/tls.crt"),
     ([], 2, "no cluster"),
 ])
 def test_what_is_no_cluster(processes, monkeypatch, args, code, wanted):

@@ -109,6 +109,53 @@ def test_a_task_that_ignores_the_request_is_killed(processes):
     assert gone(pid)
 
 
+ARGUMENTS = """
+    import os, sys
+    print("arguments", sys.argv[1:], "TF_CONFIG" in os.environ)
+    """
+
+
+@pytest.mark.parametrize("wrong", ["--tsl", "--wokers=2", "-x"])
+def test_an_option_that_does_not_exist_is_not_the_scripts(processes, wrong):
+    launcher = processes.sluice("run", wrong, "--workers", 1,
+                                processes.program(ARGUMENTS))
+    assert launcher.wait() == 2
+    assert wrong in launcher.output
+    assert "arguments" not in launcher.output
+
+
+def test_what_follows_the_script_is_the_scripts(processes):
+    launcher = processes.sluice(
+        "run", "--workers=1", "--wire", "env", processes.program(ARGUMENTS),
+        "--tsl", "--ps", 3, "run", "--", "x", "")
+    assert launcher.wait() == 0, launcher.output
+    assert ("arguments ['--tsl', '--ps', '3', 'run', '--', 'x', ''] True" in
+            launcher.output)
+
+
+@pytest.mark.parametrize("args, text", [
+    (["foo"], "there is no command 'foo'; there are: run server"),
+    ([], "subcommand is required"),
+    (["run"], "program is required"),
+    (["run", "--ps"], "--ps"),
+    (["run", "--ps", "many", "x.py"], "many"),
+    (["server", "--jbo", "a"], "--jbo"),
+    (["status"], "target is required"),
+])
+def test_a_wrong_command_line_is_told(processes, args, text):
+    process = processes.sluice(*args)
+    assert process.wait() == 2
+    assert text in process.output
+
+
+def test_the_version_and_help_are_told(processes):
+    for option in ("--version", "--help"):
+        process = processes.sluice(option)
+        assert process.wait() == 0
+        assert process.output
+    assert "--workers" in processes.sluice("run", "--help").expect("--workers")
+
+
 # Waits for an element that never comes; Ctrl-C ends the wait, not the session.
 WAITS = """
     import sys

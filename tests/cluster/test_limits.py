@@ -154,6 +154,104 @@ def test_files_outside_of_the_jail_are_denied(processes, addresses, tmp_path,
     assert os.listdir(str(secret)) == ["key"]
 
 
+# Every op that takes the name of a file, with one that is outside.
+FILE_OPS = """
+    out = %r
+    raw = tf.raw_ops
+    one = [1.0]
+
+    def read(reader):
+        queue = tf.FIFOQueue(1, tf.string)
+        with tf.control_dependencies([queue.enqueue([out + "/key"])]):
+            return reader.read(queue)[1]
+
+    def table():
+        table = tf.contrib.lookup.HashTable(
+            tf.contrib.lookup.TextFileInitializer(
+                out + "/key", tf.string, tf.contrib.lookup.TextFileIndex
+                .WHOLE_LINE, tf.int64,
+                tf.contrib.lookup.TextFileIndex.LINE_NUMBER), -1)
+        return table.init
+
+    ops = {
+        "ReadFile": lambda: raw.ReadFile(filename=out + "/key"),
+        "WriteFile": lambda: raw.WriteFile(filename=out + "/w", contents="x"),
+        "MatchingFiles": lambda: raw.MatchingFiles(pattern=out + "/*"),
+        "WholeFileReader": lambda: read(tf.WholeFileReader()),
+        "TextLineReader": lambda: read(tf.TextLineReader()),
+        "FixedLengthRecordReader":
+            lambda: read(tf.FixedLengthRecordReader(1)),
+        "TFRecordReader": lambda: read(tf.TFRecordReader()),
+        "InitializeTableFromTextFile": table,
+        "PrintV2": lambda: raw.PrintV2(input="x",
+                                       output_stream="file://" + out + "/p"),
+        "Save": lambda: raw.Save(filename=out + "/s", tensor_names=["a"],
+                                 data=[one]),
+        "SaveSlices": lambda: raw.SaveSlices(
+            filename=out + "/s", tensor_names=["a"],
+            shapes_and_slices=[""], data=[one]),
+        "Restore": lambda: raw.Restore(file_pattern=out + "/key",
+                                       tensor_name="a", dt=tf.float32),
+        "RestoreSlice": lambda: raw.RestoreSlice(
+            file_pattern=out + "/key", tensor_name="a", shape_and_slice="",
+            dt=tf.float32),
+        "SaveV2": lambda: raw.SaveV2(prefix=out + "/s", tensor_names=["a"],
+                                     shape_and_slices=[""], tensors=[one]),
+        "RestoreV2": lambda: raw.RestoreV2(
+            prefix=out + "/s", tensor_names=["a"], shape_and_slices=[""],
+            dtypes=[tf.float32]),
+        "MergeV2Checkpoints": lambda: raw.MergeV2Checkpoints(
+            checkpoint_prefixes=[out + "/s"], destination_prefix=out + "/m"),
+        "GenerateVocabRemapping": lambda: raw.GenerateVocabRemapping(
+            new_vocab_file=out + "/key", old_vocab_file=out + "/key",
+            new_vocab_offset=0, num_new_vocab=1),
+        "LoadAndRemapMatrix": lambda: raw.LoadAndRemapMatrix(
+            ckpt_path=out + "/s", old_tensor_name="a",
+            row_remapping=[0], col_remapping=[0], initializing_values=[],
+            num_rows=1, num_cols=1),
+    }
+    for name, make in ops.items():
+        with tf.Graph().as_default():
+            op = make()
+            with tf.Session("grpc://" + sys.argv[1]) as session:
+                attempt(name, lambda: session.run(op))
+    print("ops:", *ops)
+    """
+
+
+def test_no_op_leaves_the_jail(processes, addresses, tmp_path):
+    address, = addresses(1)
+    allowed, secret = tmp_path / "allowed", tmp_path / "secret"
+    allowed.mkdir()
+    secret.mkdir()
+    (secret / "key").write_text("secret")
+    server(processes, address, "--allow-files", allowed)
+    client = attempts(processes, address, FILE_OPS % str(secret))
+    ops = client.expect("ops: ").split()[1:]
+    assert len(ops) == 18
+    for op in ops:
+        line = client.expect(op + " raised ")
+        assert "PermissionDeniedError" in line
+        assert "is outside of what this server may touch" in line
+    assert os.listdir(str(secret)) == ["key"]
+
+
+@pytest.mark.parametrize("allowed", ["", ":"])
+def test_a_jail_without_a_folder_is_refused(processes, allowed):
+    process = processes.sluice(
+        "server", "--cluster", "a=localhost:0",
+        env=dict(os.environ, SLUICE_ALLOW_FILES=allowed))
+    assert process.wait() == 1
+    assert "SLUICE_ALLOW_FILES is set and names no folder" in process.output
+
+
+def test_an_empty_jail_is_refused(processes):
+    process = processes.sluice("server", "--cluster", "a=localhost:0",
+                               "--allow-files", "")
+    assert process.wait() == 2
+    assert "--allow-files" in process.output
+
+
 def test_a_jail_that_is_no_folder_is_told(processes):
     process = processes.sluice("server", "--cluster", "a=localhost:0",
                                "--allow-files", "nowhere")

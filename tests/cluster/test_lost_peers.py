@@ -55,6 +55,7 @@ class Cluster(object):
         self._processes = processes
         self._within = within or {}
         self._spec = {"ps": [ps], "worker": [worker]}
+        self.worker_address = worker
         self.ps = self.start("ps")
         self.worker = self.start("worker")
         self._client = processes.python(CLIENT, "grpc://" + worker,
@@ -73,8 +74,8 @@ class Cluster(object):
         self._client.say(word)
         self._client.expect("doing " + word, after=before)
 
-    def expect(self, text):
-        return self._client.expect(text)
+    def expect(self, text, **options):
+        return self._client.expect(text, **options)
 
     def _ends(self):
         return [line for line in self._client.output.splitlines()
@@ -91,10 +92,10 @@ class Cluster(object):
         self._client.close_input()
         return self._client.wait()
 
-    def end(self):
+    def end(self, seconds=PATIENCE):
         """How what was begun ended: "did WORD …" or "failed WORD …"."""
         wait_until(lambda: len(self._ends()) > self._done,
-                   "the client ends what it does")
+                   "the client ends what it does", seconds)
         self._done += 1
         return self._ends()[self._done - 1]
 
@@ -182,6 +183,25 @@ def test_a_master_that_stays_away_is_an_error(cluster):
     assert cluster.do("close").startswith("did close")
 
 
+def test_a_stopped_master_is_told_and_given_up(cluster):
+    cluster.begin("dequeue")
+    cluster.worker.signal(signal.SIGSTOP)
+    cluster.expect("Waiting for the master at ", seconds=15)
+    line = cluster.end(seconds=45)
+    assert "UnavailableError: The master at " in line
+    assert "no answer from " in line
+    cluster.worker.signal(signal.SIGCONT)
+
+
+def test_a_master_that_is_told_to_end_names_itself(cluster):
+    """And lets its clients recover, as for a restart of all tasks in turn."""
+    cluster.begin("dequeue")
+    cluster.worker.signal(signal.SIGTERM)
+    line = cluster.end()
+    assert "UnavailableError: The master " in line
+    assert cluster.worker_address in line
+
+
 def test_close_does_not_wait_for_a_stopped_peer(cluster):
     cluster.ps.signal(signal.SIGSTOP)
     assert cluster.do("close").startswith("did close")
@@ -207,9 +227,86 @@ def test_a_silent_peer_ends_the_step_after_a_while(cluster):
     line = cluster.end()
     assert "UnavailableError" in line
     assert PS in line
+    assert "no answer from " in line
     # It lost nothing, so the session goes on when it wakes up.
     cluster.ps.signal(signal.SIGCONT)
     assert once_connected(cluster) == "did double 2.0"
+
+
+# A master in the program's own process: each line of input is the next thing
+# to do while the ps does not answer.
+OWN_MASTER = """
+    import sys
+    import threading
+    import tensorflow as tf
+
+    ps, worker = sys.argv[1:]
+    server = tf.train.Server({"ps": [ps], "worker": [worker]}, "worker", 0)
+    with tf.device("/job:ps/task:0"):
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+    session = tf.Session(server.target)
+    session.run(v.initializer)
+
+    def timed_run():
+        session.run(v + 1., options=tf.RunOptions(timeout_in_ms=500))
+
+    def run():
+        session.run(v + 2.)
+
+    def build():
+        # A thread that waits for the ps does not keep others from building.
+        fetch, started = v + 3., threading.Event()
+
+        def wait():
+            started.set()
+            try:
+                session.run(fetch)
+            except tf.errors.OpError as e:
+                ended.append(e)
+        ended, thread = [], threading.Thread(target=wait, daemon=True)
+        thread.start()
+        started.wait()
+        with tf.device("/job:worker/task:0"):
+            for i in range(100):
+                session.run(tf.constant(i))
+        assert not ended, ended
+
+    def reset():
+        config = tf.ConfigProto(operation_timeout_in_ms=500)
+        tf.Session.reset(server.target, config=config)
+
+    print("ready")
+    for word in sys.stdin:
+        word = word.strip()
+        try:
+            print("doing", word, flush=True)
+            globals()[word]()
+            print("did", word, flush=True)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        except tf.errors.OpError as e:
+            print("failed", word, type(e).__name__, flush=True)
+    """
+
+
+def test_a_new_kind_of_step_waits_for_a_stopped_peer_no_longer_than_told(
+        processes, addresses):
+    ps, worker = addresses(2)
+    server = processes.server({"ps": [ps], "worker": [worker]}, "ps")
+    client = processes.python(OWN_MASTER, ps, worker)
+    client.expect("ready")
+    server.signal(signal.SIGSTOP)
+    client.say("timed_run")
+    client.expect("failed timed_run DeadlineExceededError")
+    client.say("build")
+    client.expect("did build")
+    client.say("run")
+    client.expect("doing run")
+    client.signal(signal.SIGINT)
+    client.expect("interrupted")
+    client.say("reset")
+    client.expect("failed reset DeadlineExceededError")
+    server.signal(signal.SIGCONT)
 
 
 class Network(object):
@@ -257,6 +354,9 @@ def network():
         made.__init__()
     except subprocess.CalledProcessError as e:
         made.remove()
+        # Any other reason is a mistake of the test.
+        if "permi" not in str(e.output).lower():
+            raise
         pytest.skip("network namespaces are not permitted: %s" % e.output)
     yield made
     made.remove()

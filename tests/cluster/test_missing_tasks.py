@@ -1,5 +1,7 @@
 """A session that cannot have its cluster says who is missing and why."""
 
+import os
+import re
 import signal
 import socket
 import threading
@@ -151,6 +153,77 @@ def test_a_client_waits_for_its_master_and_says_so(processes, addresses):
     processes.server({"here": [address]}, "here")
     client.expect("result 2")
     assert client.wait() == 0
+
+
+# A session with a limit, on its own server's target or on another's.
+LIMITED = """
+    import sys
+    import tensorflow as tf
+    own, peer, target, field, limit = sys.argv[1:6]
+    if not target:
+        server = tf.train.Server({"here": [own], "peer": [peer]}, "here", 0)
+        target = server.target
+    config = tf.ConfigProto()
+    if field == "timeout":
+        config.operation_timeout_in_ms = int(limit)
+    elif field == "deadline":
+        config.rpc_options.sluice_task_deadline_in_ms = int(limit)
+    print("asking")
+    with tf.Session(target, config=config) as session:
+        try:
+            session.run(tf.constant(1))
+        except tf.errors.DeadlineExceededError as e:
+            print("failed:", e.message)
+    """
+
+
+@pytest.fixture(params=["own", "remote"])
+def limited(request, processes, addresses):
+    """A function: starts the client, whose cluster lacks `peer`."""
+    own, peer = addresses(2)
+
+    def start(field, limit=0, **options):
+        target = ""
+        if request.param == "remote":
+            processes.server({"here": [own], "peer": [peer]}, "here")
+            target = "grpc://" + own
+        client = processes.python(LIMITED, own, peer, target, field, limit,
+                                  **options)
+        client.peer = peer
+        client.expect("asking")
+        return client
+    return start
+
+
+def names_the_peer(client, line):
+    return ("/job:peer/replica:0/task:0" in line and client.peer in line and
+            "refused" in line)
+
+
+def test_a_timeout_names_who_is_missing(limited):
+    client = limited("timeout", 2000)
+    line = client.expect("failed:")
+    assert "Operation timed out." in line
+    assert names_the_peer(client, line), line
+    assert "did not answer" not in line
+
+
+@pytest.mark.parametrize("how", ["field", "environment"])
+def test_the_deadline_for_missing_tasks_can_be_set(limited, how):
+    if how == "field":
+        client = limited("deadline", 2000)
+    else:
+        client = limited("", env=dict(os.environ,
+                                      SLUICE_TASK_DEADLINE_SECONDS="2"))
+    line = client.expect("failed: The session gave up waiting for")
+    assert names_the_peer(client, line), line
+
+
+def test_a_client_says_whom_its_session_waits_for(limited):
+    client = limited("timeout", 60000)
+    line = client.expect("still waiting", SOON)
+    assert names_the_peer(client, line), line
+    assert re.search(r", after \d+ s", line), line
 
 
 @pytest.mark.parametrize("kind", ["http", "name"])

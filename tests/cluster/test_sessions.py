@@ -231,6 +231,38 @@ def test_a_graph_grows_while_steps_run(servers):
         """)
 
 
+@pytest.mark.parametrize("what", ["list_devices()",
+                                  "partial_run_setup([b], [a])"])
+def test_a_graph_grows_while_sessions_are_opened(servers, what):
+    servers.run("""
+        def build(graph, x, done):
+            with graph.as_default():
+                for _ in range(300):
+                    x = x + 1.
+            done.set()
+
+        def use(graph, a, b, done):
+            while not done.is_set():
+                for to in ("", target):
+                    with tf.Session(to, graph=graph) as session:
+                        session.%s
+
+        for _ in range(10):
+            with tf.Graph().as_default() as graph:
+                a = tf.placeholder(tf.float32, [])
+                b = a + 1.
+            done = threading.Event()
+            threads = [threading.Thread(target=use, args=(graph, a, b, done))
+                       for _ in range(2)]
+            threads.append(threading.Thread(target=build,
+                                            args=(graph, b, done)))
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        """ % what)
+
+
 def test_placements_are_told_where_they_are_decided(servers):
     servers.run("""
         config = tf.ConfigProto(log_device_placement=True)
@@ -272,6 +304,8 @@ def test_callables_take_connections_between_tensors(servers):
             call = make(session, [("b:0", "c:0")])
             assert call(1.) == [4.] and call(2.) == [6.]
             assert make(session, [("a:0", "c:0")])(5.) == [10.]
+            assert make(session, [("b:0", "c:0")],
+                        ["d:0", "b:0", "d:0"])(1.) == [4., 2., 4.]
             for kind, text, arguments in [
                     (tf.errors.InvalidArgumentError,
                      "c:0 is both fed and fetched.",
@@ -294,6 +328,26 @@ def test_callables_take_connections_between_tensors(servers):
                     sys.exit("accepted, but " + text)
                 except kind as e:
                     assert text in e.message, e.message
+        """)
+
+
+def test_a_callable_tells_about_its_steps(servers):
+    servers.run("""
+        from tensorflow.core.protobuf import config_pb2
+        a = tf.placeholder(tf.float32, [], name="a")
+        b = tf.placeholder(tf.float32, [], name="b")
+        c = tf.multiply(b, 2., name="c")
+        options = config_pb2.CallableOptions(feed=["a:0"], fetch=["c:0"])
+        options.tensor_connection.add(from_tensor="a:0", to_tensor="b:0")
+        options.run_options.trace_level = tf.RunOptions.FULL_TRACE
+        options.run_options.output_partition_graphs = True
+        call = tf.Session(target)._make_callable_from_options(options)
+        metadata = tf.RunMetadata()
+        assert call(3., run_metadata=metadata) == [6.]
+        assert "c" in [node.node_name
+                       for device in metadata.step_stats.dev_stats
+                       for node in device.node_stats]
+        assert metadata.partition_graphs
         """)
 
 

@@ -48,6 +48,37 @@ def test_devices_lists_a_targets_devices(processes, addresses):
     assert "/device:CPU:0" in devices.output
 
 
+def test_devices_names_the_tasks_that_are_missing(processes, addresses):
+    here, there = addresses(2)
+    processes.server({"here": [here], "there": [there]}, "here")
+    devices = processes.sluice("devices", here)
+    assert devices.wait() == 1, devices.output
+    assert "/job:here/replica:0/task:0/device:CPU:0" in devices.output
+    line, = devices.lines("is missing")
+    assert line.startswith("/job:there/replica:0/task:0 is missing: ")
+    assert "nothing listens at " + there in line
+
+
+def test_devices_does_not_wait_for_a_stopped_task(processes, addresses):
+    here, there = addresses(2)
+    spec = {"here": [here], "there": [there]}
+    processes.server(spec, "here")
+    stopped = processes.server(spec, "there")
+    stopped.signal(signal.SIGSTOP)
+    devices = processes.sluice("devices", here)
+    assert devices.wait() == 1, devices.output
+    assert "/job:here/replica:0/task:0/device:CPU:0" in devices.output
+    assert "no answer from " + there in devices.output
+    stopped.signal(signal.SIGCONT)
+
+
+def test_devices_of_nobody_is_an_error_that_says_why(processes, addresses):
+    address, = addresses(1)
+    devices = processes.sluice("devices", address)
+    assert devices.wait() == 1
+    assert "nothing listens at " + address in devices.output
+
+
 def test_sigusr1_prints_the_status_of_a_server(processes, addresses):
     address, = addresses(1)
     server = processes.server({"here": [address]}, "here")

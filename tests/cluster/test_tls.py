@@ -293,3 +293,27 @@ def test_one_process_needs_a_folder(processes):
     run = processes.sluice("run", "--tls", processes.program(CLIENT))
     assert run.wait() == 2
     assert "--tls=DIR" in run.output
+
+
+@pytest.mark.parametrize("command", [
+    ["server", "--cluster", "a=localhost:0", "--tls", ""],
+    ["run", "--tls=", "program.py"],
+    ["devices", "localhost:1", "--tls", ""],
+    ["status", "localhost:1", "--tls="],
+    ["doctor", "a=localhost:1", "--tls", ""],
+])
+def test_an_empty_folder_does_not_mean_plain_text(processes, command):
+    processes.program(CLIENT)
+    process = processes.sluice(*command)
+    assert process.wait() == 2
+    assert "--tls" in process.output
+    assert "asking" not in process.output
+
+
+@pytest.mark.parametrize("cluster", [[], ["--workers", 1]])
+def test_a_run_needs_certificates_that_can_be_used(processes, cluster):
+    run = processes.sluice("run", "--tls=nowhere", *cluster,
+                           processes.program(CLIENT))
+    assert run.wait() == 2
+    assert "nowhere/tls.crt" in run.output
+    assert "asking" not in run.output

@@ -2,6 +2,7 @@
 nothing, on any task."""
 
 import json
+import os
 import signal
 import subprocess
 
@@ -145,6 +146,27 @@ def test_a_stuck_step_is_told_with_who_owes_what(processes, addresses,
     line = cluster.worker.expect("does not tell what it does")
     cluster.ps.signal(signal.SIGCONT)
     assert "no answer from " + cluster.ps_address in line
+
+
+def test_a_stuck_step_is_told_under_tls_too(processes, addresses, monkeypatch):
+    monkeypatch.setenv("SLUICE_STALL_SECONDS", "1")
+    assert processes.sluice("certs", "certs").wait() == 0
+    files = {"SLUICE_TLS_" + name: str(processes.path / "certs" / file)
+             for name, file in [("CERT", "tls.crt"), ("KEY", "tls.key"),
+                                ("CA", "ca.crt")]}
+    ps, worker = addresses(2)
+    cluster = "ps=%s;worker=%s" % (ps, worker)
+    # The servers know their certificates by the option alone.
+    servers = [processes.sluice("server", "--cluster", cluster, "--job", job,
+                                "--tls", "certs") for job in ["ps", "worker"]]
+    for server in servers:
+        server.expect("Started server")
+    client = processes.python(CLIENT, "grpc://" + worker,
+                              env=dict(os.environ, **files))
+    client.expect("result 1")
+    client.say("wait")
+    line = servers[1].expect("has waited")
+    assert "node element on /job:ps/replica:0/task:0" in line
 
 
 def test_a_finished_sibling_blocks_nobody(processes, addresses):

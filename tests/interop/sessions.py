@@ -474,6 +474,31 @@ def timeline(target):
   assert 'MatMul' in names and 'RecvTensor' in names, names
 
 
+def dense_layers(target):
+  """TensorFlow's master makes one op of each, of the chain and of the switch."""
+  inputs = np.float32([[1, 2, 3], [-1, 0, .5]])
+  weights = np.arange(6, dtype=np.float32).reshape(3, 2) - 2
+  bias = np.float32([1, -4])
+  sums = inputs.dot(weights) + bias
+  layers = {
+      tf.identity: sums, tf.nn.relu: np.maximum(sums, 0),
+      tf.nn.relu6: np.clip(sums, 0, 6),
+      tf.nn.elu: np.where(sums > 0, sums, np.expm1(np.minimum(sums, 0))),
+      tf.nn.leaky_relu: np.where(sums > 0, sums, .2 * sums),
+      tf.nn.tanh: np.tanh(sums), tf.nn.sigmoid: 1 / (1 + np.exp(-sums))}
+  x = tf.placeholder(tf.float32, [None, 3])
+  for device in (PS, WORKER):
+    with tf.device(device):
+      made = {act: act(tf.nn.bias_add(tf.matmul(x, weights), bias))
+              for act in layers}
+      chain = tf.tanh(tf.exp(tf.nn.relu(tf.sin(x))))
+    with tf.Session(target) as session:
+      for act in layers:
+        close_to(session.run(made[act], {x: inputs}), layers[act], 1e-4)
+      close_to(session.run(chain, {x: inputs}),
+               np.tanh(np.exp(np.maximum(np.sin(inputs), 0))), 1e-4)
+
+
 def cond_across_tasks(target):
   with tf.device(WORKER):
     x = tf.placeholder(tf.float32, [])
@@ -640,7 +665,7 @@ CHECKS = [
     placement_errors, timeout, close_ends_what_runs, reset_clears_variables,
     list_devices, device_filters, cluster_of_the_session,
     narrow_transfers, soft_placement, broadcast_select, connected_callables, callables, partial_runs,
-    run_metadata, timeline, cond_across_tasks, loop_on_one_task,
+    run_metadata, timeline, dense_layers, cond_across_tasks, loop_on_one_task,
     loop_across_tasks, nested_loops_across_tasks, loop_gradient, functions,
     monitored_training, sync_replicas, saver, sharing_of_queues_by_threads]
 

@@ -37,8 +37,8 @@ struct ServeOptions {
 // Serves one task until it is told to stop.
 int Serve(const ServeOptions& options);
 
-// Lists the devices of a target; empty: of this machine. `tls` is a folder of
-// certificates or empty.
+// Lists the devices of a target's cluster; empty: of this machine. 1 if a task
+// is missing. `tls` is a folder of certificates or empty.
 int ListDevices(const std::string& target, const std::string& tls);
 
 struct CertsOptions {
@@ -56,7 +56,7 @@ absl::Status MakeCertificates(const CertsOptions& options);
 int PrintStatus(const std::string& target, const std::string& tls, bool json);
 
 // Examines a cluster (text, a JSON file, or empty for TF_CONFIG); 1 if
-// something is wrong with it.
+// something is wrong with it, 2 if that cannot be found out.
 int Diagnose(const std::string& cluster, const std::string& tls);
 
 }  // namespace sluice::tools

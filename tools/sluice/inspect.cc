@@ -1,6 +1,7 @@
 // The commands that look at running tasks: devices, status, doctor.
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "sluice/base/status.h"
 #include "sluice/server/doctor.h"
@@ -17,25 +18,36 @@ TlsOptions Certificates(const std::string& folder) {
   return folder.empty() ? TlsOptions() : TlsOptions::InDirectory(folder);
 }
 
-}  // namespace
-
-int ListDevices(const std::string& target, const std::string& tls) {
-  Graph graph;
-  SessionConfig config;
-  config.target = target;
-  config.tls = Certificates(tls);
-  // Somebody looks at the screen: do not wait for ten minutes.
-  config.options.task_deadline = std::chrono::seconds(10);
-  auto session = Session::Create(config, graph);
-  if (!session.ok()) return Complain(session.status());
-  auto devices = (*session)->ListDevices();
-  if (!devices.ok()) return Complain(devices.status());
-  for (const DeviceInfo& device : *devices) {
+void Print(const std::vector<DeviceInfo>& devices) {
+  for (const DeviceInfo& device : devices) {
     std::printf("%s  %s  %.1f GB  incarnation %llu\n", device.text.c_str(),
                 device.name.type->c_str(), device.memory_limit / 1e9,
                 static_cast<unsigned long long>(device.incarnation));
   }
-  return 0;
+}
+
+}  // namespace
+
+int ListDevices(const std::string& target, const std::string& tls) {
+  if (target.empty()) {
+    Graph graph;
+    auto session = Session::Create({}, graph);
+    if (!session.ok()) return Complain(session.status());
+    auto devices = (*session)->ListDevices();
+    if (!devices.ok()) return Complain(devices.status());
+    Print(*devices);
+    return 0;
+  }
+  constexpr std::string_view kPrefix = "grpc://";
+  const absl::StatusOr<ClusterDevices> found = ListClusterDevices(
+      target.starts_with(kPrefix) ? target.substr(kPrefix.size()) : target,
+      {.tls = Certificates(tls)});
+  if (!found.ok()) return Complain(found.status());
+  Print(found->devices);
+  for (const TaskDiagnosis& task : found->missing) {
+    std::printf("%s is missing: %s\n", task.task.c_str(), task.finding.c_str());
+  }
+  return found->missing.empty() ? 0 : 1;
 }
 
 int PrintStatus(const std::string& target, const std::string& tls, bool json) {
@@ -62,13 +74,18 @@ int Diagnose(const std::string& given, const std::string& tls) {
     text = config;
   }
   const absl::StatusOr<ClusterSpec> cluster = ReadCluster(text);
-  if (!cluster.ok()) return Complain(cluster.status());
-  if (cluster->empty())
-    return Complain(InvalidArgument("the cluster is empty"));
-  const std::vector<TaskDiagnosis> tasks =
+  // 1 is for a cluster that is ill.
+  const auto refuse = [](const absl::Status& why) {
+    Complain(why);
+    return 2;
+  };
+  if (!cluster.ok()) return refuse(cluster.status());
+  if (cluster->empty()) return refuse(InvalidArgument("the cluster is empty"));
+  const absl::StatusOr<std::vector<TaskDiagnosis>> tasks =
       sluice::Diagnose(*cluster, {.tls = Certificates(tls)});
-  std::fputs(DiagnosisText(tasks).c_str(), stdout);
-  for (const TaskDiagnosis& task : tasks) {
+  if (!tasks.ok()) return refuse(tasks.status());
+  std::fputs(DiagnosisText(*tasks).c_str(), stdout);
+  for (const TaskDiagnosis& task : *tasks) {
     if (!task.healthy) return 1;
   }
   return 0;

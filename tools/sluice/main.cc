@@ -1,12 +1,54 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 
 #include "sluice/base/limits.h"
+#include "sluice/server/status.h"
 #include "tools/sluice/commands.h"
+
+namespace {
+
+// As of every command that does not understand its arguments.
+constexpr int kWrongUsage = 2;
+
+// How many of the words after `sluice run` are ours: the options and the
+// program. What follows is the program's.
+size_t OwnWords(const CLI::App& run, const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!word.starts_with("-") || word == "-") return i + 1;
+    const CLI::Option* option = run.get_option_no_throw(word);
+    // Its value is the next word. An unknown one is reported by the parser.
+    if (option != nullptr && option->get_items_expected_min() > 0) ++i;
+  }
+  return words.size();
+}
+
+// Says that there is no such command; true if there is.
+bool CheckCommand(const CLI::App& app, const std::string& name) {
+  std::string all;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == name) return true;
+    all += " " + command->get_name();
+  }
+  std::fprintf(stderr, "sluice: there is no command '%s'; there are:%s\n",
+               name.c_str(), all.c_str());
+  return false;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace sluice::tools;
   CLI::App app{"Sluice: distributed dataflow for machine learning"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", sluice::SluiceVersion());
+  // A security option without a value must not mean that there is none.
+  const CLI::Validator given(
+      [](const std::string& value) {
+        return value.empty() ? "needs a folder, not an empty word" : "";
+      },
+      "");
 
   RunOptions run;
   CLI::App* run_command = app.add_subcommand(
@@ -22,10 +64,12 @@ int main(int argc, char** argv) {
                         "Use the CPU where a program asks for a device that is "
                         "not there");
   // Only by '=', as the script follows.
-  run_command->add_flag(
-      std::string("--tls{") + kNewTls + "}", run.tls,
-      "Mutual TLS between all tasks: --tls=DIR with the certificates there, "
-      "--tls alone with new ones for this run");
+  run_command
+      ->add_flag(std::string("--tls{") + kNewTls + "}", run.tls,
+                 "Mutual TLS between all tasks: --tls=DIR with the "
+                 "certificates there, "
+                 "--tls alone with new ones for this run")
+      ->check(given);
   run_command->add_option("--python", run.python, "The Python to use");
   run_command
       ->add_option("--wire", run.wire,
@@ -34,9 +78,6 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"flags", "env", "both", "none"}));
   run_command->add_option("program", run.command, "script.py args…")
       ->required();
-  // Everything behind the script is the script's.
-  run_command->prefix_command();
-  run_command->positionals_at_end();
 
   ServeOptions server;
   CLI::App* server_command =
@@ -50,7 +91,9 @@ int main(int argc, char** argv) {
   constexpr char kTlsHelp[] =
       "Mutual TLS with DIR/tls.crt, DIR/tls.key and DIR/ca.crt (`sluice certs` "
       "makes them)";
-  server_command->add_option("--tls", server.tls, kTlsHelp)->type_name("DIR");
+  server_command->add_option("--tls", server.tls, kTlsHelp)
+      ->type_name("DIR")
+      ->check(given);
   server_command
       ->add_option("--limit", server.limits,
                    "NAME=VALUE, several times: what clients may use.\n" +
@@ -62,20 +105,26 @@ int main(int argc, char** argv) {
                    "Let ops touch files in this folder only (several times: "
                    "in these folders)")
       ->type_name("DIR")
+      ->check(given)
       ->allow_extra_args(false);
 
   std::string target, tls;
   CLI::App* devices_command =
       app.add_subcommand("devices", "List the devices of a target");
   devices_command->add_option(
-      "target", target, "grpc://host:port; nothing for this machine's own");
-  devices_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
+      "target", target, "[grpc://]host:port; nothing for this machine's own");
+  devices_command->add_option("--tls", tls, kTlsHelp)
+      ->type_name("DIR")
+      ->check(given);
 
   CLI::App* status_command = app.add_subcommand(
       "status",
       "Print what a task does: sessions, running steps, waits, counters");
-  status_command->add_option("target", target, "grpc://host:port")->required();
-  status_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
+  status_command->add_option("target", target, "[grpc://]host:port")
+      ->required();
+  status_command->add_option("--tls", tls, kTlsHelp)
+      ->type_name("DIR")
+      ->check(given);
   bool json = false;
   status_command->add_flag("--json", json, "For programs");
 
@@ -87,7 +136,9 @@ int main(int argc, char** argv) {
   doctor_command->add_option(
       "cluster", cluster,
       "'ps=h:p,h:p;worker=h:p', a JSON file, or nothing for TF_CONFIG");
-  doctor_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
+  doctor_command->add_option("--tls", tls, kTlsHelp)
+      ->type_name("DIR")
+      ->check(given);
 
   CertsOptions certs;
   CLI::App* certs_command =
@@ -107,11 +158,26 @@ int main(int argc, char** argv) {
   certs_command->add_option("--days", certs.days, "How long they are valid")
       ->capture_default_str();
 
-  CLI11_PARSE(app, argc, argv);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && !words[0].starts_with("-") &&
+      !CheckCommand(app, words[0])) {
+    return kWrongUsage;
+  }
+  std::vector<std::string> rest;
+  if (!words.empty() && words[0] == run_command->get_name()) {
+    const auto end = words.begin() + 1 +
+                     OwnWords(*run_command, {words.begin() + 1, words.end()});
+    rest.assign(end, words.end());
+    words.erase(end, words.end());
+  }
+  try {
+    std::reverse(words.begin(), words.end());  // As the parser wants them.
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
   if (*run_command) {
-    for (const std::string& rest : run_command->remaining()) {
-      run.command.push_back(rest);
-    }
+    run.command.insert(run.command.end(), rest.begin(), rest.end());
     return Run(run);
   }
   if (*server_command) return Serve(server);

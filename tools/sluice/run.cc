@@ -249,6 +249,16 @@ int Run(const RunOptions& options) {
                  "cluster; for one process give --tls=DIR\n");
     return 2;
   }
+  if (!options.tls.empty() && options.tls != kNewTls) {
+    const absl::StatusOr<TlsIdentityPtr> tls =
+        LoadTls(TlsOptions::InDirectory(options.tls),
+                total == 0 ? TlsRole::kClient : TlsRole::kTask);
+    if (!tls.ok()) {
+      std::fprintf(stderr, "sluice run: --tls: %s\n",
+                   std::string(tls.status().message()).c_str());
+      return 2;
+    }
+  }
   if (total == 0) return RunAlone(options);
   return options.tls == kNewTls ? RunClusterWithNewTls(options)
                                 : RunCluster(options);

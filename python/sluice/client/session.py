@@ -3,6 +3,7 @@
 import collections
 import collections.abc
 import threading
+import warnings
 
 from sluice.platform.lazy_numpy import np
 
@@ -116,7 +117,8 @@ register_session_run_conversion_functions(
     lambda fetch: ([fetch.indices, fetch.values, fetch.dense_shape],
                    lambda v: sparse_tensor.SparseTensorValue(*v)),
     lambda feed, value: list(zip(
-        [feed.indices, feed.values, feed.dense_shape], value)))
+        [feed.indices, feed.values, feed.dense_shape], value)),
+    lambda feed: [feed.indices, feed.values, feed.dense_shape])
 register_session_run_conversion_functions(
     ops.IndexedSlices,
     lambda fetch: (
@@ -126,7 +128,9 @@ register_session_run_conversion_functions(
             v[0], v[1], v[2] if len(v) > 2 else None)),
     lambda feed, value: list(zip(
         [feed.values, feed.indices] + (
-            [] if feed.dense_shape is None else [feed.dense_shape]), value)))
+            [] if feed.dense_shape is None else [feed.dense_shape]), value)),
+    lambda feed: [feed.values, feed.indices] + (
+        [] if feed.dense_shape is None else [feed.dense_shape]))
 
 
 def _flatten_feeds(feed_dict):
@@ -149,6 +153,14 @@ def _flatten_feed(key, value):
                 yield pair
             return
     yield key, value
+
+
+def _parts_of_feed(key):
+    """The tensors that are fed for `key`, before their values are known."""
+    for tensor_type, _, _, feed_function in _registered:
+        if isinstance(key, tensor_type) and feed_function is not None:
+            return feed_function(key)
+    return [key]
 
 
 def _holds(kind, value):
@@ -283,7 +295,7 @@ class BaseSession(object):
             pairs.append((tensor, _feed_array(tensor, value)))
         return pairs
 
-    def _prepare(self, feeds, tensors, targets):
+    def _prepare(self, feeds, tensors, targets, options):
         key = (tuple(feeds), tuple(tensors), tuple(targets))
         step = self._plans.get(key)
         if step is None:
@@ -291,7 +303,8 @@ class BaseSession(object):
                 [t.name for t in feeds], [t.name for t in tensors],
                 [t.name for t in targets])
             try:
-                step = _sluice.session_prepare(self._core, signature)
+                step = _sluice.session_prepare(self._core, signature,
+                                               _serialized(options))
             except errors.OpError as e:
                 raise errors.locate(e, self._graph) from None
             self._plans[key] = step
@@ -308,7 +321,7 @@ class BaseSession(object):
         if not tensors and not targets:
             return wanted.rebuild([fed.get(e) for e in wanted.leaves])
         feeds = [t for t, _ in pairs]
-        step = self._prepare(feeds, tensors, targets)
+        step = self._prepare(feeds, tensors, targets, options)
         if not fed.keys() & set(wanted.leaves):
             self._remember(fetches, feed_dict, wanted, tensors, feeds, step)
         values, metadata = self._run_step(
@@ -331,9 +344,9 @@ class BaseSession(object):
                   run_metadata):
         tensors = [_sluice.tensor_from_array(a, int(t.base_dtype))
                    for a, t in zip(arrays, types)]
-        options = b"" if options is None else options.SerializeToString()
         try:
-            return _sluice.run_step(step, tensors, num_fetches, options,
+            return _sluice.run_step(step, tensors, num_fetches,
+                                    _serialized(options),
                                     run_metadata is not None)
         except errors.OpError as e:
             raise errors.locate(e, self._graph) from None
@@ -392,7 +405,9 @@ class BaseSession(object):
             [(c.from_tensor, c.to_tensor)
              for c in callable_options.tensor_connection])
         try:
-            step = _sluice.session_prepare(self._core, signature)
+            step = _sluice.session_prepare(
+                self._core, signature,
+                _serialized(callable_options.run_options))
         except errors.OpError as e:
             raise errors.locate(e, self._graph) from None
         options = callable_options.run_options
@@ -421,7 +436,7 @@ class BaseSession(object):
                    if isinstance(e, ops.Operation)]
         fed = [self._graph.as_graph_element(
             f, allow_tensor=True, allow_operation=False).name
-            for f in feeds or []]
+            for feed in feeds or [] for f in _parts_of_feed(feed)]
         signature = _sluice.StepSignature(fed, tensors, targets)
         try:
             return _sluice.session_of(self._core).set_up_partial_run(signature)
@@ -452,6 +467,10 @@ class BaseSession(object):
 _DeviceAttributes = collections.namedtuple(
     "_DeviceAttributes",
     ["name", "device_type", "memory_limit_bytes", "incarnation"])
+
+
+def _serialized(options):
+    return b"" if options is None else options.SerializeToString()
 
 
 def _soft_placement_by_default():
@@ -500,12 +519,16 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target, containers=None, config=None):
-        _sluice.reset(target, list(containers or []),
+        _sluice.reset(target or "", list(containers or []),
                       (config or protos.ConfigProto()).SerializeToString())
 
 
 class InteractiveSession(BaseSession):
     """A session that is the default from its construction on."""
+
+    _lock = threading.Lock()
+    _num_open = 0
+    _counted = False
 
     def __init__(self, target="", graph=None, config=None):
         super().__init__(target, graph, config)
@@ -515,9 +538,21 @@ class InteractiveSession(BaseSession):
             self._graph_context.__enter__()
         self._session_context = self.as_default()
         self._session_context.__enter__()
+        with InteractiveSession._lock:
+            others = InteractiveSession._num_open
+            InteractiveSession._num_open += 1
+        self._counted = True
+        if others > 0:
+            warnings.warn("An interactive session is already active. This can "
+                          "cause out-of-memory errors in some cases. You must "
+                          "explicitly call `InteractiveSession.close()` to "
+                          "release resources held by the other session(s).")
 
     def close(self):
         if not self._closed:
+            if self._counted:
+                with InteractiveSession._lock:
+                    InteractiveSession._num_open -= 1
             super().close()
             self._session_context.__exit__(None, None, None)
             if self._graph_context is not None:

@@ -1,8 +1,10 @@
 // A worker that the test plays: calls wait until the test answers them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +60,16 @@ class FakeWorker : public WorkerInterface {
                                                : status);
     }
   }
-  void CleanupGraph(int64_t, Done done) override { done(absl::OkStatus()); }
+  std::shared_ptr<Rendezvous> StepRendezvous(int64_t step_id,
+                                             const std::string&) override {
+    open_steps.insert(step_id);
+    if (at_step_rendezvous) at_step_rendezvous();
+    return nullptr;
+  }
+  void CleanupGraph(int64_t step_id, Done done) override {
+    open_steps.erase(step_id);
+    done(absl::OkStatus());
+  }
   void CleanupAll(std::vector<std::string> containers, Done done) override {
     cleaned = containers;
     done(clean_status);
@@ -74,6 +85,8 @@ class FakeWorker : public WorkerInterface {
   std::vector<StatusDone> status_calls;
   std::vector<std::string> sessions;
   std::vector<RunningStep> steps;
+  std::function<void()> at_step_rendezvous;
+  std::set<int64_t> open_steps;  // That somebody has the rendezvous of.
   std::vector<std::string> cleaned;
   int registered = 0;
 

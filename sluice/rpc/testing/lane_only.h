@@ -19,8 +19,8 @@ class LaneOnly : public RpcChannel {
     auto channel = std::make_shared<LaneOnly>();
     channel->name_ = lane;
     Notification ready;
-    LaneClient::Connect(lane, [&](std::shared_ptr<LaneClient> client) {
-      channel->lane_ = std::move(client);
+    LaneClient::Connect(lane, [&](auto client) {
+      if (client.ok()) channel->lane_ = *std::move(client);
       ready.Notify();
     });
     ready.Wait();

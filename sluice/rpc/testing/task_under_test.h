@@ -24,7 +24,7 @@ class TaskUnderTest {
   // Of /job:b/replica:0/task:0, which it also knows.
   static constexpr char kAskerAddress[] = "localhost:2";
 
-  TaskUnderTest() {
+  explicit TaskUnderTest(const Limits& limits = {}) {
     worker_ = Worker::Create(*DeviceName::Parse(kTask), 1, files_);
     MasterEnv env;
     env.workers = std::make_shared<OneWorker>(worker_);
@@ -33,7 +33,7 @@ class TaskUnderTest {
     pb::ClusterDef cluster;
     AddJob("a", "localhost:1", &cluster);
     AddJob("b", kAskerAddress, &cluster);
-    handler_ = MakeTaskHandler(worker_, master_, cluster, activity_);
+    handler_ = MakeTaskHandler(worker_, master_, cluster, activity_, limits);
   }
   ~TaskUnderTest() { Stop(); }
 
@@ -46,6 +46,7 @@ class TaskUnderTest {
   Worker& worker() { return *worker_; }
   Master& master() { return *master_; }
   MemoryFileSystem& files() { return files_; }
+  TaskActivity& activity() { return *activity_; }
   const CallHandler& handler() const { return handler_; }
   // To be set before the first call.
   void set_lane(const std::string& name) { activity_->lane = name; }
