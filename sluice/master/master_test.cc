@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "sluice/graph/scope.h"
@@ -100,6 +101,45 @@ TEST_F(MasterTest, ASessionThatOneWorkerRefusesIsTakenFromTheOthers) {
   (*workers_)["b"].create_status = absl::InternalError("no room");
   EXPECT_EQ(Create().status(), absl::InternalError("no room"));
   EXPECT_EQ(master_->num_sessions(), 0);
+  EXPECT_THAT((*workers_)["a"].sessions, IsEmpty());
+}
+
+TEST_F(MasterTest, ATaskThatIsGoneWhenItsSessionIsOpenedIsWaitedFor) {
+  FakeWorker& gone = (*workers_)["b"];
+  gone.create_status = absl::UnavailableError("Connection reset by peer");
+  gone.at_create = [&] { gone.answers_status = false; };
+  SessionOr result = absl::UnknownError("waits");
+  master_->CreateSession({}, nullptr, [&](SessionOr s) { result = s; });
+  EXPECT_EQ(result.status(), absl::UnknownError("waits"));
+  EXPECT_THAT((*workers_)["a"].sessions, IsEmpty());
+  gone.create_status = absl::OkStatus();
+  gone.AnswerStatus(std::vector<DeviceInfo>{gone.device()});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT((*workers_)["a"].sessions, ElementsAre((*result)->handle()));
+  EXPECT_THAT(gone.sessions, ElementsAre((*result)->handle()));
+}
+
+TEST_F(MasterTest, ATaskThatIsGoneWhenItsSessionIsOpenedIsLeftOut) {
+  FakeWorker& gone = (*workers_)["b"];
+  gone.create_status = absl::UnavailableError("Connection reset by peer");
+  gone.at_create = [&] { gone.answers_status = false; };
+  SessionOptions options;
+  options.wanted_devices = {"/job:a"};
+  options.patience = std::chrono::milliseconds(1);
+  std::promise<SessionOr> promise;
+  master_->CreateSession(options, nullptr,
+                         [&](SessionOr s) { promise.set_value(s); });
+  const SessionOr session = promise.get_future().get();
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_THAT((*workers_)["a"].sessions, ElementsAre((*session)->handle()));
+  EXPECT_EQ(gone.created, 1);
+  gone.AnswerStatus(absl::CancelledError("over"));
+}
+
+TEST_F(MasterTest, ATaskThatAnswersAndRefusesIsNotAskedForever) {
+  (*workers_)["b"].create_status = absl::UnavailableError("busy");
+  EXPECT_EQ(Create().status(), absl::UnavailableError("busy"));
+  EXPECT_EQ((*workers_)["b"].created, 4);
   EXPECT_THAT((*workers_)["a"].sessions, IsEmpty());
 }
 

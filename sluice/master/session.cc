@@ -18,6 +18,13 @@
 #include "sluice/passes/simplify.h"
 
 namespace sluice {
+namespace {
+
+// Enough for tasks that end while a session is opened; few, for a task that
+// answers and refuses.
+constexpr int kTriesToCreate = 4;
+
+}  // namespace
 
 absl::Status ClosedByClient() {
   return Cancelled(
@@ -42,13 +49,21 @@ std::span<const DeviceInfo> MasterSession::devices() const {
 void MasterSession::Create(const MasterEnv& env, const SessionOptions& options,
                            std::shared_ptr<Cancellation> cancellation,
                            CreateDone done) {
+  TryToCreate(env, options, std::move(cancellation), kTriesToCreate,
+              std::move(done));
+}
+
+void MasterSession::TryToCreate(const MasterEnv& env,
+                                const SessionOptions& options,
+                                std::shared_ptr<Cancellation> cancellation,
+                                int tries, CreateDone done) {
   auto state = std::make_unique<State>();
   state->env = env;
   state->options = options;
   state->handle = absl::StrFormat("%016x", RandomId());
   ConnectTasks(
-      *env.workers, env.own_task, options, std::move(cancellation),
-      [state = std::move(state), done = std::move(done)](
+      *env.workers, env.own_task, options, cancellation,
+      [state = std::move(state), cancellation, tries, done = std::move(done)](
           absl::StatusOr<std::vector<ConnectedTask>> tasks) mutable {
         if (!tasks.ok()) {
           done(tasks.status());
@@ -78,23 +93,54 @@ void MasterSession::Create(const MasterEnv& env, const SessionOptions& options,
         }
         OpenWorkerSessions(
             std::shared_ptr<MasterSession>(new MasterSession(std::move(state))),
-            std::move(done));
+            std::move(cancellation), tries - 1, std::move(done));
       });
 }
 
-void MasterSession::OpenWorkerSessions(std::shared_ptr<MasterSession> session,
-                                       CreateDone done) {
+void MasterSession::OpenWorkerSessions(
+    std::shared_ptr<MasterSession> session,
+    std::shared_ptr<Cancellation> cancellation, int tries_left,
+    CreateDone done) {
   // Counts down the calls; the last one reports.
   struct Opening {
-    std::atomic<int> left;
+    std::shared_ptr<MasterSession> session;
+    std::shared_ptr<Cancellation> cancellation;
+    int tries_left;
     CreateDone done;
+    std::atomic<int> left;
     Mutex mu;
     absl::Status status SLUICE_GUARDED_BY(mu);
+
+    void Answered(const absl::Status& answer) {
+      absl::Status first;
+      {
+        MutexLock lock(mu);
+        status.Update(answer);
+        first = status;
+      }
+      if (left.fetch_sub(1) != 1) return;
+      if (first.ok()) {
+        done(session);
+        return;
+      }
+      session->Close(first, [](absl::Status) {});
+      if (absl::IsUnavailable(first) && tries_left > 0) {
+        // A task went after it had said what devices it has, as a worker does
+        // that is done. It is waited for, or left out, as if it had never come.
+        TryToCreate(session->state_->env, session->state_->options,
+                    cancellation, tries_left, std::move(done));
+      } else {
+        done(first);
+      }
+    }
   };
   const State& state = *session->state_;
   auto opening = std::make_shared<Opening>();
-  opening->left = static_cast<int>(state.tasks.size());
+  opening->session = session;
+  opening->cancellation = std::move(cancellation);
+  opening->tries_left = tries_left;
   opening->done = std::move(done);
+  opening->left = static_cast<int>(state.tasks.size());
   for (const ConnectedTask& task : state.tasks) {
     CreateSessionRequest request{state.handle,
                                  state.options.isolate_session_state};
@@ -102,23 +148,9 @@ void MasterSession::OpenWorkerSessions(std::shared_ptr<MasterSession> session,
       request.task = task.name;
       request.cluster = state.options.cluster->tasks;
     }
-    task.worker->CreateSession(std::move(request),
-                               [opening, session](absl::Status status) {
-                                 absl::Status first;
-                                 {
-                                   MutexLock lock(opening->mu);
-                                   if (opening->status.ok())
-                                     opening->status = status;
-                                   first = opening->status;
-                                 }
-                                 if (opening->left.fetch_sub(1) != 1) return;
-                                 if (first.ok()) {
-                                   opening->done(session);
-                                 } else {
-                                   session->Close(first, [](absl::Status) {});
-                                   opening->done(first);
-                                 }
-                               });
+    task.worker->CreateSession(
+        std::move(request),
+        [opening](absl::Status status) { opening->Answered(status); });
   }
 }
 

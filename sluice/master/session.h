@@ -61,8 +61,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
       absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<MasterSession>>)>;
 
   // Asks all tasks (that the filters leave) for their devices and opens worker
-  // sessions. Waits for tasks that are not there yet and says so in the log;
-  // `cancellation` (may be null) ends the wait.
+  // sessions. Waits for tasks that are not there yet, or are gone when their
+  // session is to be opened, and says so in the log; `cancellation` (may be
+  // null) ends the wait.
   static void Create(const MasterEnv& env, const SessionOptions& options,
                      std::shared_ptr<Cancellation> cancellation,
                      CreateDone done);
@@ -156,8 +157,12 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   explicit MasterSession(std::unique_ptr<State> state);
   void MakePlan(const StepSignature& signature,
                 absl::AnyInvocable<void(PlanOr)> done);
+  static void TryToCreate(const MasterEnv& env, const SessionOptions& options,
+                          std::shared_ptr<Cancellation> cancellation, int tries,
+                          CreateDone done);
   static void OpenWorkerSessions(std::shared_ptr<MasterSession> session,
-                                 CreateDone done);
+                                 std::shared_ptr<Cancellation> cancellation,
+                                 int tries_left, CreateDone done);
   void FinishStep(struct MasterStep* step);
   // Ends the steps whose time is up: now, or at `time` unless it will be done
   // earlier anyway.

@@ -37,6 +37,8 @@ class FakeWorker : public WorkerInterface {
   }
 
   void CreateSession(CreateSessionRequest request, Done done) override {
+    ++created;
+    if (at_create) at_create();
     if (create_status.ok()) sessions.push_back(request.handle);
     done(create_status);
   }
@@ -85,10 +87,11 @@ class FakeWorker : public WorkerInterface {
   std::vector<StatusDone> status_calls;
   std::vector<std::string> sessions;
   std::vector<RunningStep> steps;
-  std::function<void()> at_step_rendezvous;
+  std::function<void()> at_create, at_step_rendezvous;
   std::set<int64_t> open_steps;  // That somebody has the rendezvous of.
   std::vector<std::string> cleaned;
   int registered = 0;
+  int created = 0;  // Sessions that were asked for.
 
  private:
   const std::string task_;
