@@ -1,10 +1,10 @@
 """What sessions on a cluster of processes promise, through Python."""
 
 import re
-import socket
-import threading
 
 import pytest
+
+from tap import Tap
 
 
 class Servers(object):
@@ -398,72 +398,9 @@ def test_options_of_a_session_reach_its_master(servers):
         """)
 
 
-class Link(object):
-    """Forwards connections to a server; can be cut and can hold back what the
-    server says."""
-
-    def __init__(self, address):
-        host, port = address.split(":")
-        self._to = (host, int(port))
-        self._listener = socket.socket()
-        self._listener.bind(("localhost", 0))
-        self._listener.listen(16)
-        self.address = "localhost:%d" % self._listener.getsockname()[1]
-        self._lock = threading.Lock()
-        self._open = []
-        self._flows = threading.Event()
-        self._flows.set()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self._listener.accept()
-                far = socket.create_connection(self._to)
-            except OSError:
-                return
-            with self._lock:
-                self._open += [near, far]
-            for source, sink, held in ((near, far, False), (far, near, True)):
-                threading.Thread(target=self._forward, daemon=True,
-                                 args=(source, sink, held)).start()
-
-    def _forward(self, source, sink, held):
-        try:
-            while True:
-                data = source.recv(1 << 16)
-                if not data:
-                    break
-                if held and not self._flows.is_set():
-                    self._flows.wait()
-                sink.sendall(data)
-        except OSError:
-            pass
-        for end in (source, sink):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def hold_answers(self):
-        self._flows.clear()
-
-    def cut(self):
-        """Breaks every connection; what was held back is lost."""
-        with self._lock:
-            ends, self._open = self._open, []
-        for end in ends:
-            end.close()
-        self._flows.set()
-
-    def close(self):
-        self._listener.close()
-        self.cut()
-
-
 @pytest.fixture
 def link(servers):
-    made = Link(servers.worker)
+    made = Tap(servers.worker)
     yield made
     made.close()
 
@@ -517,7 +454,7 @@ def test_a_step_whose_connection_breaks_counts_once(servers, link):
     keep("open 1")
     client.expect("added 1")
     keep("begun 2")
-    link.hold_answers()
+    link.let_through(0)
     keep("open 2")
     keep("count 2")
     link.cut()

@@ -1,84 +1,11 @@
 """Peers that go away in the middle of something, or fall silent: a host that
 lost its power sends no goodbye."""
 
-import socket
-import threading
-
 import pytest
 
 from conftest import wait_until
+from tap import Tap
 from test_vanished import CLIENT, is_quiet, status, steps
-
-
-class Tap(object):
-    """Forwards connections to a server, until it is told to stop."""
-
-    def __init__(self, address):
-        host, port = address.split(":")
-        self._to = (host, int(port))
-        self._listener = socket.socket()
-        self._listener.bind(("localhost", 0))
-        self._listener.listen(16)
-        self.address = "localhost:%d" % self._listener.getsockname()[1]
-        self._changed = threading.Condition()
-        self._answers_left = None
-        self._silent = False
-        self._open = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def let_through(self, size):
-        """Holds back what the server sends after so many bytes."""
-        with self._changed:
-            self._answers_left = size
-
-    def fall_silent(self):
-        """Swallows everything, also the ends of connections."""
-        with self._changed:
-            self._silent = True
-
-    def close(self):
-        with self._changed:
-            self._silent = True
-            self._changed.notify_all()
-        self._listener.close()
-        for end in self._open:
-            end.close()
-
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self._listener.accept()
-                far = socket.create_connection(self._to)
-            except OSError:
-                return
-            self._open += [near, far]
-            for ends in ((near, far, False), (far, near, True)):
-                threading.Thread(target=self._forward, daemon=True,
-                                 args=ends).start()
-
-    def _forward(self, source, sink, answers):
-        try:
-            while True:
-                data = source.recv(1 << 16)
-                if not data:
-                    break
-                with self._changed:
-                    if answers and self._answers_left is not None:
-                        while self._answers_left <= 0 and not self._silent:
-                            self._changed.wait()
-                        self._answers_left -= len(data)
-                    if self._silent:
-                        continue
-                sink.sendall(data)
-        except OSError:
-            pass
-        if self._silent:
-            return
-        for end in (source, sink):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
 
 class Cluster(object):
