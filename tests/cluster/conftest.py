@@ -139,6 +139,7 @@ class Processes(object):
     def __init__(self, path):
         self.path = path
         self._started = []
+        self._programs = 0
 
     def start(self, command, **options):
         process = Process([str(c) for c in command], self.path, **options)
@@ -159,9 +160,13 @@ class Processes(object):
         process.expect("Started server")
         return process
 
-    def program(self, text, name="program.py"):
+    def program(self, text, name=None, head=""):
+        """A file of its own, as a process may just be reading the last one."""
+        if name is None:
+            self._programs += 1
+            name = "program%d.py" % self._programs
         path = self.path / name
-        path.write_text(textwrap.dedent(text))
+        path.write_text(head + textwrap.dedent(text))
         return path
 
     def python(self, text, *args, **options):

@@ -196,8 +196,7 @@ def test_ctrl_c_ends_a_remote_step_and_a_join(processes):
             print("join interrupted")
         """)
     target = server.expect("target ").split()[-1]
-    interrupt_step(processes.sluice(
-        "run", processes.program(WAITS, "client.py"), target))
+    interrupt_step(processes.python(WAITS, target))
     server.signal(signal.SIGINT)
     server.expect("join interrupted")
     assert server.wait() == 0

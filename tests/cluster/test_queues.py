@@ -12,8 +12,7 @@ def run(processes, addresses):
         processes.server(spec, job)
 
     def run(text):
-        path = processes.program(text)
-        path.write_text(HEAD + path.read_text())
+        path = processes.program(text, head=HEAD)
         client = processes.sluice("run", path, "grpc://" + worker)
         assert client.wait() == 0, client.output
     return run

@@ -18,12 +18,11 @@ class Servers(object):
         self.rest = [processes.server(spec, "ps"),
                      processes.server(spec, "worker", 1)]
 
-    def client(self, text, target=None, name="program.py"):
+    def client(self, text, target=None):
         """A program whose `target` is the first worker's."""
         head = ("import sys\nimport threading\nimport tensorflow as tf\n"
                 "target, ps, worker, other = sys.argv[1:]\n")
-        path = self.processes.program(text, name)
-        path.write_text(head + path.read_text())
+        path = self.processes.program(text, head=head)
         return self.processes.sluice(
             "run", path, "grpc://" + (target or self.worker), self.ps,
             self.worker, self.other)
@@ -444,7 +443,7 @@ def test_a_step_whose_connection_breaks_counts_once(servers, link):
             print("added", session.run(add))
         print("count", session.run(count), session.run(begun))
     """, target=link.address)
-    keeper = servers.client(KEEPER, name="keeper.py")
+    keeper = servers.client(KEEPER)
 
     def keep(line):
         keeper.say(line)

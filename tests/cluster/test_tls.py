@@ -303,7 +303,7 @@ def test_one_process_needs_a_folder(processes):
     ["doctor", "a=localhost:1", "--tls", ""],
 ])
 def test_an_empty_folder_does_not_mean_plain_text(processes, command):
-    processes.program(CLIENT)
+    processes.program(CLIENT, "program.py")
     process = processes.sluice(*command)
     assert process.wait() == 2
     assert "--tls" in process.output
