@@ -191,7 +191,7 @@ TEST(ConnectTasks, CanBeCancelledBeforeAndMeanwhile) {
 
   absl::Status status;
   ConnectTasks(workers, kOwn, {}, connecting.cancellation,
-               [&](TasksOr tasks) { status = tasks.status(); });
+               [&](const TasksOr& tasks) { status = tasks.status(); });
   EXPECT_EQ(status, absl::CancelledError("enough"));
 }
 
@@ -199,7 +199,7 @@ TEST(ConnectTasks, KeepsNothingWhenItIsOver) {
   FakeWorkers workers({"a"});
   auto cancellation = std::make_shared<Cancellation>();
   auto token = std::make_shared<int>(0);
-  ConnectTasks(workers, kOwn, {}, cancellation, [token](TasksOr) {});
+  ConnectTasks(workers, kOwn, {}, cancellation, [token](const TasksOr&) {});
   EXPECT_EQ(token.use_count(), 1);
   EXPECT_EQ(cancellation.use_count(), 1);
 }

@@ -32,7 +32,7 @@ class MasterTest : public testing::Test {
   SessionOr Create() {
     SessionOr result = absl::UnknownError("waits");
     master_->CreateSession({}, nullptr,
-                           [&](SessionOr session) { result = session; });
+                           [&](const SessionOr& session) { result = session; });
     return result;
   }
   // A session with one node on each task, and the plan of both.
@@ -109,7 +109,7 @@ TEST_F(MasterTest, ATaskThatIsGoneWhenItsSessionIsOpenedIsWaitedFor) {
   gone.create_status = absl::UnavailableError("Connection reset by peer");
   gone.at_create = [&] { gone.answers_status = false; };
   SessionOr result = absl::UnknownError("waits");
-  master_->CreateSession({}, nullptr, [&](SessionOr s) { result = s; });
+  master_->CreateSession({}, nullptr, [&](const SessionOr& s) { result = s; });
   EXPECT_EQ(result.status(), absl::UnknownError("waits"));
   EXPECT_THAT((*workers_)["a"].sessions, IsEmpty());
   gone.create_status = absl::OkStatus();
@@ -128,7 +128,7 @@ TEST_F(MasterTest, ATaskThatIsGoneWhenItsSessionIsOpenedIsLeftOut) {
   options.patience = std::chrono::milliseconds(1);
   std::promise<SessionOr> promise;
   master_->CreateSession(options, nullptr,
-                         [&](SessionOr s) { promise.set_value(s); });
+                         [&](const SessionOr& s) { promise.set_value(s); });
   const SessionOr session = promise.get_future().get();
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_THAT((*workers_)["a"].sessions, ElementsAre((*session)->handle()));
@@ -147,7 +147,8 @@ TEST_F(MasterTest, ASessionWhoseClientWentAwayIsNotKept) {
   (*workers_)["b"].answers_status = false;
   auto cancellation = std::make_shared<Cancellation>();
   SessionOr result = absl::UnknownError("waits");
-  master_->CreateSession({}, cancellation, [&](SessionOr s) { result = s; });
+  master_->CreateSession({}, cancellation,
+                         [&](const SessionOr& s) { result = s; });
   cancellation->Cancel(absl::CancelledError("gone"));
   EXPECT_EQ(result.status(), absl::CancelledError("gone"));
   EXPECT_EQ(master_->num_sessions(), 0);
@@ -157,7 +158,7 @@ TEST_F(MasterTest, ASessionWhoseClientWentAwayIsNotKept) {
 TEST_F(MasterTest, ItsEndEndsSessionsThatAreBeingOpened) {
   (*workers_)["b"].answers_status = false;
   SessionOr result = absl::UnknownError("waits");
-  master_->CreateSession({}, nullptr, [&](SessionOr s) { result = s; });
+  master_->CreateSession({}, nullptr, [&](const SessionOr& s) { result = s; });
   master_ = nullptr;
   EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
   (*workers_)["b"].AnswerStatus(
@@ -255,7 +256,8 @@ TEST_F(MasterTest, AClientElsewhereHearsWhichTaskWasStopped) {
   SessionOptions options;
   options.remote = true;
   SessionOr remote = absl::UnknownError("waits");
-  master_->CreateSession(options, nullptr, [&](SessionOr s) { remote = s; });
+  master_->CreateSession(options, nullptr,
+                         [&](const SessionOr& s) { remote = s; });
   ASSERT_TRUE(remote.ok()) << remote.status();
   auto local = SessionWithPlan();
   const auto step = Run(*local);
@@ -291,7 +293,8 @@ TEST_F(MasterTest, AClientsOptionsAreOverTheServers) {
   options.operation_timeout_ms = 9000;
   options.device_filters = {"/job:a"};
   SessionOr session = absl::UnknownError("waits");
-  master_->CreateSession(options, nullptr, [&](SessionOr s) { session = s; });
+  master_->CreateSession(options, nullptr,
+                         [&](const SessionOr& s) { session = s; });
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ((*session)->options().operation_timeout_ms, 9000);
   EXPECT_THAT((*session)->options().device_filters,
@@ -422,7 +425,8 @@ TEST(PrivateMaster, TellsItsDeviceMapping) {
   SessionOptions options;
   options.log_device_placement = true;
   testing::internal::CaptureStdout();
-  MakePrivateMaster(options)->CreateSession(options, nullptr, [](SessionOr) {});
+  MakePrivateMaster(options)->CreateSession(options, nullptr,
+                                            [](const SessionOr&) {});
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
             "Device mapping: no known devices.\n");
 }

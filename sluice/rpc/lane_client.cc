@@ -84,6 +84,7 @@ bool LaneClient::Call(const char* path, const grpc::ByteBuffer& request,
     }
   }
   if (!cancelled.ok()) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): it was kept if not cancelled.
     done(std::move(cancelled), {});
     return true;
   }

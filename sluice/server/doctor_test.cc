@@ -103,7 +103,7 @@ TEST_F(DoctorTest, TellsWhoDoesNotAnswerAndWhy) {
 class Stranger {
  public:
   using Answer = std::function<grpc::ByteBuffer()>;
-  explicit Stranger(Answer status) {
+  explicit Stranger(const Answer& status) {
     GenericServer::Options options;
     options.address = "localhost:0";
     options.handler = [status](const std::shared_ptr<ServerCall>& call) {

@@ -99,9 +99,9 @@ std::shared_ptr<Answer> Send(RpcChannel& channel, const std::string& path,
   options.deadline = std::chrono::steady_clock::now() + limit;
   const grpc::Slice slice(request);
   channel.Call(path.c_str(), grpc::ByteBuffer(&slice, 1), options,
-               [answer](absl::Status status, grpc::ByteBuffer bytes) {
+               [answer](absl::Status status, const grpc::ByteBuffer& bytes) {
                  answer->status = std::move(status);
-                 answer->bytes = std::move(bytes);
+                 answer->bytes = bytes;
                  answer->finished.Notify();
                });
   return answer;

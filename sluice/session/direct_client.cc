@@ -279,8 +279,9 @@ class DirectClient : public SessionClient {
       asking_.insert(call);
     }
     start(call, [answer](absl::StatusOr<T> value) {
-      if (value.ok()) answer->value = *std::move(value);
-      return answer->waiter.Finish(value.status());
+      absl::Status status = value.status();
+      if (status.ok()) answer->value = *std::move(value);
+      return answer->waiter.Finish(std::move(status));
     });
     // Comes after what the call itself registered, which may know more: who is
     // missing.
