@@ -419,6 +419,11 @@ TEST(Import, ConnectsTheBackEdgesOfLoops) {
                                       {{"input: 'next'", "input: 'next:1'"}})),
       HasSubstr("Node 'merge': Connecting to invalid output 1 of source node "
                 "next which has 1 outputs."));
+  // A value goes round a loop; a control edge that does closes a cycle.
+  EXPECT_EQ(ImportError(absl::StrReplaceAll(
+                merge + rest,
+                {{"input: 'next'", "input: '^next'"}, {"i: 2", "i: 1"}})),
+            "Invalid argument: 2 nodes in a cycle: next -> merge -> next");
 }
 
 TEST(Import, NamesTheNodesOfOtherCycles) {

@@ -303,7 +303,8 @@ absl::StatusOr<Importer::Edge> Importer::ReadInput(int node,
   if (auto it = index_.find(ToAbsl(id.node)); it != index_.end()) {
     if (!skipped_[it->second]) {
       edge.node = it->second;
-      edge.back = IsBackEdge(def_.node(edge.node), def_.node(node));
+      edge.back = id.output != kControl &&
+                  IsBackEdge(def_.node(edge.node), def_.node(node));
       return edge;
     }
     // Only a control edge can come here; it goes to what replaces the node.
