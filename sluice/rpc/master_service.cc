@@ -11,6 +11,7 @@
 #include "sluice/rpc/config.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/recent_ids.h"
+#include "sluice/rpc/request_tensors.h"
 #include "sluice/rpc/services.h"
 #include "sluice/rpc/step_replies.h"
 #include "sluice/rpc/utf8.h"
@@ -267,10 +268,11 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     if (!ids_.Add(request.request_id())) {
       return Twice("RunStep", request);
     }
+    RequestTensors tensors(limits_);
     for (pb::NamedTensorProto& feed : *request.mutable_feed()) {
       run->signature.feeds.push_back(feed.name());
-      SLUICE_ASSIGN_OR_RETURN(
-          Tensor value, TensorFromProto(std::move(*feed.mutable_tensor())));
+      SLUICE_ASSIGN_OR_RETURN(Tensor value,
+                              tensors.Read(std::move(*feed.mutable_tensor())));
       run->feeds.push_back(std::move(value));
     }
     run->signature.fetches.assign(request.fetch().begin(),
@@ -457,8 +459,9 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
                              callable.num_feeds, " feeds, but got ",
                              request->feed_size());
     }
+    RequestTensors tensors(limits_);
     for (pb::TensorProto& feed : *request->mutable_feed()) {
-      SLUICE_ASSIGN_OR_RETURN(Tensor value, TensorFromProto(std::move(feed)));
+      SLUICE_ASSIGN_OR_RETURN(Tensor value, tensors.Read(std::move(feed)));
       run->feeds.push_back(std::move(value));
     }
     run->fetches.resize(callable.num_fetches);

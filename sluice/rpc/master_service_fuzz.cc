@@ -243,7 +243,7 @@ class FuzzedMaster {
     has_callables_ = true;
   }
 
-  TaskUnderTest task_;
+  TaskUnderTest task_{LimitsForFuzzing()};
   std::string handle_;
   bool spent_ = false;  // The session is not what it was.
   bool has_callables_ = false;

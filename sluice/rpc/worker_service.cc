@@ -17,6 +17,7 @@
 #include "sluice/rpc/fused_nodes.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/recent_ids.h"
+#include "sluice/rpc/request_tensors.h"
 #include "sluice/rpc/services.h"
 #include "sluice/rpc/utf8.h"
 #include "sluice/tensor/codec.h"
@@ -360,11 +361,15 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     }
     run->feeds.resize(run->graph->feeds.size());
     run->fetches.resize(run->graph->fetches.size());
+    RequestTensors tensors(limits_);
     for (pb::NamedTensorProto& feed : *request->mutable_send()) {
       SLUICE_ASSIGN_OR_RETURN(int at,
                               EdgeIndex(feed.name(), run->graph->feeds));
-      SLUICE_ASSIGN_OR_RETURN(
-          run->feeds[at], TensorFromProto(std::move(*feed.mutable_tensor())));
+      if (run->feeds[at].initialized()) {
+        return InvalidArgument(feed.name(), " was sent twice");
+      }
+      SLUICE_ASSIGN_OR_RETURN(run->feeds[at],
+                              tensors.Read(std::move(*feed.mutable_tensor())));
     }
     for (size_t i = 0; i < run->feeds.size(); ++i) {
       if (!run->feeds[i].initialized()) {

@@ -237,7 +237,7 @@ class FuzzedWorker {
     CleanUp(request.step_id());
   }
 
-  TaskUnderTest task_;
+  TaskUnderTest task_{LimitsForFuzzing()};
   const uint64_t incarnation_;
   const std::string incarnation_text_;
   std::vector<std::string> graphs_;  // Their handles.

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "absl/strings/str_replace.h"
 #include "sluice/rpc/testing/services_fixture.h"
 #include "sluice/tensor/codec.h"
 
@@ -111,6 +112,16 @@ TEST_F(ServicesTest, RunGraphChecksItsFeedsAndKeys) {
                    &response)
                    .ok());
   EXPECT_FALSE(run(feed + "is_partial: true", &response).ok());
+  EXPECT_THAT(
+      run(feed + feed + fetch, &response),
+      StatusIs(StatusCode::kInvalidArgument, HasSubstr("was sent twice")));
+  EXPECT_THAT(run(absl::StrReplaceAll(
+                      feed, {{"float_val: 3",
+                              "tensor_shape { dim { size: 536870912 } }"}}) +
+                      fetch,
+                  &response),
+              StatusIs(StatusCode::kResourceExhausted,
+                       HasSubstr("limit message_bytes=2147483647")));
   // The step's error may also stand in the answer.
   SLUICE_ASSERT_OK(
       run(fetch + " store_errors_in_response_body: true", &response));

@@ -140,9 +140,9 @@ class LargeBlocks {
     for (auto& [data, block] : blocks_) {
       if (!block.shared) continue;
       // Where this fails there is nobody to tell; it stays the parent's.
-      mmap(data, block.size, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, SharedArena::Get()->fd(),
-           static_cast<off_t>(*block.shared));
+      (void)mmap(data, block.size, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                 SharedArena::Get()->fd(), static_cast<off_t>(*block.shared));
       block.shared.reset();
     }
     AfterFork();

@@ -73,9 +73,8 @@ absl::Status FillHandles(const pb::TensorProto& proto, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-// The bytes that typed values grow to in memory.
-absl::Status CheckRepeated(const pb::TensorProto& proto, DType dtype,
-                           const Shape& shape) {
+absl::StatusOr<int64_t> TypedBytesOf(const pb::TensorProto& proto, DType dtype,
+                                     const Shape& shape) {
   int64_t element = static_cast<int64_t>(ElementSize(dtype));
   if (dtype == DType::kResource) element = sizeof(ResourceHandle);
   if (dtype == DType::kString) {
@@ -84,7 +83,9 @@ absl::Status CheckRepeated(const pb::TensorProto& proto, DType dtype,
       element += static_cast<int64_t>(proto.string_val().rbegin()->size());
     }
   }
-  if (shape.size() <= kMaxRepeatedBytes / element) return absl::OkStatus();
+  if (shape.size() <= kMaxRepeatedBytes / element) {
+    return shape.size() * element;
+  }
   return InvalidArgument("TensorProto of shape ", shape.DebugString(),
                          " and type ", DTypeName(dtype),
                          " would repeat its values to more than 2 GiB");
@@ -92,7 +93,7 @@ absl::Status CheckRepeated(const pb::TensorProto& proto, DType dtype,
 
 absl::StatusOr<Tensor> FromTypedValues(const pb::TensorProto& proto,
                                        DType dtype, const Shape& shape) {
-  SLUICE_RETURN_IF_ERROR(CheckRepeated(proto, dtype, shape));
+  SLUICE_RETURN_IF_ERROR(TypedBytesOf(proto, dtype, shape).status());
   SLUICE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(dtype, shape));
   switch (dtype) {
     case DType::kFloat:
@@ -273,6 +274,14 @@ absl::StatusOr<ResourceHandle> ResourceHandleFromProto(
                             PartialShapeFromProto(value.shape()));
   }
   return handle;
+}
+
+absl::StatusOr<int64_t> TypedBytes(const pb::TensorProto& proto) {
+  if (!proto.tensor_content().empty()) return 0;
+  SLUICE_ASSIGN_OR_RETURN(const DType dtype, StoredTypeOf(proto));
+  SLUICE_ASSIGN_OR_RETURN(const Shape shape,
+                          ShapeFromProto(proto.tensor_shape()));
+  return TypedBytesOf(proto, dtype, shape);
 }
 
 absl::StatusOr<Tensor> TensorFromProto(const pb::TensorProto& proto) {

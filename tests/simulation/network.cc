@@ -45,11 +45,11 @@ struct Network::Call {
 class Network::ServedCall : public ServerCall {
  public:
   ServedCall(Network& network, CallPtr call, Life life,
-             grpc::ByteBuffer request)
+             const grpc::ByteBuffer& request)
       : network_(network),
         call_(std::move(call)),
         life_(life),
-        request_(std::move(request)) {}
+        request_(request) {}
 
   const std::string& path() const override { return call_->path; }
   grpc::ByteBuffer& request() override { return request_; }

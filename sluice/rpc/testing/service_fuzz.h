@@ -35,6 +35,14 @@ inline std::string ReplaceAll(std::string bytes, const std::string& mark,
   return bytes;
 }
 
+// Values that repeat may fill the memory of a task, but not that of a machine
+// on which several targets run.
+inline Limits LimitsForFuzzing() {
+  Limits limits;
+  limits.message_bytes = 64 << 20;
+  return limits;
+}
+
 // A method and an empty request of its kind.
 struct FuzzedMethod {
   const char* path;
