@@ -15,10 +15,12 @@ std::atomic<int64_t> mallocs{0};
 }  // namespace
 
 extern "C" {
+// NOLINTBEGIN(bugprone-reserved-identifier): the C library's names.
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
 void* __libc_realloc(void* old, size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
+// NOLINTEND(bugprone-reserved-identifier)
 
 void* malloc(size_t size) {
   mallocs.fetch_add(1, std::memory_order_relaxed);

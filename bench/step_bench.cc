@@ -13,9 +13,10 @@ namespace {
 // A step of a local session, prepared and warm.
 class WarmStep {
  public:
-  WarmStep(Scope scope, std::vector<Node*> init, std::vector<Output> feeds,
-           std::vector<Tensor> values, std::vector<Output> fetches,
-           std::vector<Node*> targets)
+  WarmStep(const Scope& scope, const std::vector<Node*>& init,
+           const std::vector<Output>& feeds, std::vector<Tensor> values,
+           const std::vector<Output>& fetches,
+           const std::vector<Node*>& targets)
       : values_(std::move(values)), fetched_(fetches.size()) {
     SLUICE_CHECK(scope.ok()) << scope.status();
     session_ = *Session::Create({}, scope.graph());

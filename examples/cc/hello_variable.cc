@@ -17,9 +17,7 @@ static absl::Status Run() {
                           Session::Create({.target = server->target()}, graph));
   SLUICE_RETURN_IF_ERROR(session->Run(init));
   for (int i = 0; i < 5; ++i) {
-    const std::string number = std::to_string(i);
-    const With task(
-        root.Device("/job:local/task:" + number + "/cpu:" + number));
+    const With task(root.Device(StrCat("/job:local/task:", i, "/cpu:", i)));
     if (i == 1) {
       SLUICE_ASSIGN_OR_RETURN(const Tensor value, session->Eval(b));
       PrintMatrix(value);

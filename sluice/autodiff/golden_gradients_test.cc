@@ -98,7 +98,9 @@ std::string AttrsText(const pb::NodeDef& def) {
     attrs[name] = tensor ? tensor->DebugString(100) : attr->DebugString();
   }
   std::string text;
-  for (const auto& [name, value] : attrs) text += name + "=" + value + " ";
+  for (const auto& [name, value] : attrs) {
+    StrAppend(&text, name, "=", value, " ");
+  }
   return text;
 }
 

@@ -29,10 +29,10 @@ class TransferGroupsTest : public testing::Test {
                                     {{"dtype", DType::kFloat},
                                      {"shape", *PartialShape::Create(dims)}}));
   }
-  Output OnPs(const char* op, std::vector<Output> inputs) {
+  Output OnPs(const char* op, const std::vector<Output>& inputs) {
     return Place(kPs, scope_.Add(op, inputs));
   }
-  Output OnWorker(const char* op, std::vector<Output> inputs) {
+  Output OnWorker(const char* op, const std::vector<Output>& inputs) {
     return Place(kWorker, scope_.Add(op, inputs));
   }
   Output Early() {

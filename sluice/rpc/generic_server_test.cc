@@ -78,7 +78,7 @@ class GenericServerTest : public testing::Test {
     channel_->Call(path, pb::GetStatusRequest(), options,
                    [answer](absl::Status status, grpc::ByteBuffer bytes) {
                      answer->status = std::move(status);
-                     answer->bytes = std::move(bytes);
+                     answer->bytes.Swap(&bytes);
                      answer->done.Notify();
                    });
     return answer;

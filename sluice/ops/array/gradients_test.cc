@@ -83,7 +83,7 @@ class GradientRecord {
     return output;
   }
 
-  Output Placeholder(std::string name, DType dtype, PartialShape shape) {
+  Output Placeholder(const std::string& name, DType dtype, PartialShape shape) {
     return Named(name, scope_.Named(name).Add(
                            "Placeholder", {},
                            {{"dtype", dtype}, {"shape", std::move(shape)}}));

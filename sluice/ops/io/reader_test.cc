@@ -17,7 +17,7 @@ using Code = absl::StatusCode;
 // A reader, a queue of names and the ops on them.
 class ReaderFixture {
  public:
-  explicit ReaderFixture(const std::string& kind, AttrMap attrs = {},
+  explicit ReaderFixture(const std::string& kind, const AttrMap& attrs = {},
                          bool v2 = true)
       : device_(MakeTestDevice()), session_(*device_), v2_(v2 ? "V2" : "") {
     reader_ = session_.Add(kind + v2_, {}, attrs, "reader");

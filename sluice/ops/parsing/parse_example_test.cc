@@ -130,7 +130,8 @@ TEST(ParseExample, SplitsLargeBatchesOverThreadsInOrder) {
                        "Could not parse example input, value: '\\n\\xff'"));
 }
 
-std::string OneFeature(const std::string& key, std::vector<float> floats) {
+std::string OneFeature(const std::string& key,
+                       const std::vector<float>& floats) {
   pb::Example example;
   auto& list = *(*example.mutable_features()->mutable_feature())[key]
                     .mutable_float_list();

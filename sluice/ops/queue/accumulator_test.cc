@@ -165,7 +165,7 @@ class SparseAccumulatorFixture {
                                 {{"dtype", DType::kFloat}, {"shape", shape}});
   }
   absl::Status Apply(Tensor indices, Tensor values,
-                     std::optional<Tensor> shape = std::nullopt) {
+                     const std::optional<Tensor>& shape = std::nullopt) {
     const Tensor none = Tensor::Of<int64_t>({0}, {});
     return session_.Run(session_.Add(
         "SparseAccumulatorApplyGradient",

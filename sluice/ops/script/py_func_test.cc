@@ -89,6 +89,7 @@ TEST(PyFunc, SaysThatItIsInTheWrongProcess) {
 
 TEST(PyFunc, PassesTheErrorOn) {
   const WithFunctions functions(
+      // NOLINTNEXTLINE(performance-unnecessary-value-param): its type is given.
       [](std::vector<Tensor>) -> absl::StatusOr<std::vector<Tensor>> {
         return OutOfRange("StopIteration: no more");
       });

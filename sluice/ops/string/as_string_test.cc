@@ -6,7 +6,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<std::string> AsStrings(const Tensor& numbers, AttrMap attrs = {}) {
+std::vector<std::string> AsStrings(const Tensor& numbers,
+                                   const AttrMap& attrs = {}) {
   OpTest op("AsString");
   op.AddInput(numbers);
   for (const auto& [name, value] : attrs) op.Attr(name, value);

@@ -13,7 +13,7 @@ Tensor SampleStrings() {
 }
 
 std::vector<std::string> ChangedStrings(std::string_view op, const Tensor& in,
-                                        AttrMap attrs = {}) {
+                                        const AttrMap& attrs = {}) {
   OpTest test(op);
   test.AddInput(in);
   for (const auto& [name, value] : attrs) test.Attr(name, value);
@@ -36,7 +36,7 @@ TEST(StringLength, CountsBytesOrCharacters) {
 }
 
 absl::StatusOr<std::string> CutOut(const std::string& text, int32_t position,
-                                   int32_t length, std::string unit) {
+                                   int32_t length, const char* unit) {
   OpTest op("Substr");
   op.AddInput(Tensor::Scalar<std::string>(text));
   op.AddInput(Tensor::Scalar<int32_t>(position));

@@ -9,7 +9,7 @@ using testing::HasSubstr;
 // "row,column=value" for each part, then the shape.
 std::vector<std::string> SplitTexts(std::string_view op, const std::string& at,
                                     std::initializer_list<std::string> texts,
-                                    AttrMap attrs = {}) {
+                                    const AttrMap& attrs = {}) {
   OpTest test(op);
   test.AddInput(Tensor::Vector<std::string>(texts));
   test.AddInput(Tensor::Scalar<std::string>(at));
