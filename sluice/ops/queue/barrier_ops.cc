@@ -89,9 +89,6 @@ class TakeKernel : public AsyncKernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Create(
       const KernelConstruction& node) {
-    if (node.attr<int64_t>("timeout_ms") != -1) {
-      return InvalidArgument("Timeout not supported yet.");
-    }
     return std::make_unique<TakeKernel>(node.attr<bool>("allow_small_batch"));
   }
   explicit TakeKernel(bool small) : small_(small) {}
@@ -112,15 +109,8 @@ class TakeKernel : public AsyncKernel {
     absl::Status fits =
         MatchSignature(ctx, {ctx.node().input_type(0), DType::kInt32}, outputs);
     if (!fits.ok()) return done(std::move(fits));
-    (*barrier)->TakeMany(
-        n.scalar<int32_t>(), small_, ctx,
-        [&ctx, done = std::move(done)](absl::StatusOr<Tuple> taken) mutable {
-          if (!taken.ok()) return done(taken.status());
-          for (size_t i = 0; i < taken->size(); ++i) {
-            ctx.set_output(static_cast<int>(i), std::move((*taken)[i]));
-          }
-          done(absl::OkStatus());
-        });
+    (*barrier)->TakeMany(n.scalar<int32_t>(), small_, ctx,
+                         ToOutputs(ctx, std::move(done)));
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "sluice/base/status.h"
+#include "sluice/base/timer.h"
 #include "sluice/ops/state/elements.h"
 
 namespace sluice {
@@ -20,6 +21,7 @@ struct Queue::Attempt {
   int64_t missing = 0;  // Elements still to take.
   absl::Status status;
   absl::AnyInvocable<void(Attempt&)> done;
+  int64_t timeout_ms = -1;
 
   int64_t id = 0;
   Cancellation* cancellation = nullptr;
@@ -40,6 +42,11 @@ namespace {
 // What TensorFlow stores for "unbounded" and shows in messages.
 constexpr int64_t kUnbounded = std::numeric_limits<int32_t>::max();
 
+int64_t TimeoutOf(const KernelContext& ctx) {
+  const int64_t* timeout = ctx.node().attrs().Find<int64_t>("timeout_ms");
+  return timeout == nullptr ? -1 : *timeout;
+}
+
 std::string TypesText(const std::vector<DType>& types) {
   return absl::StrJoin(types, ", ", [](std::string* text, DType type) {
     *text += DTypeName(type);
@@ -58,6 +65,16 @@ int64_t CapacityOf(const QueueConfig& config) {
 }
 
 }  // namespace
+
+Queue::TupleDone ToOutputs(KernelContext& ctx, Done done) {
+  return [&ctx, done = std::move(done)](absl::StatusOr<Tuple> tuple) mutable {
+    if (!tuple.ok()) return done(tuple.status());
+    for (size_t i = 0; i < tuple->size(); ++i) {
+      ctx.set_output(static_cast<int>(i), std::move((*tuple)[i]));
+    }
+    done(absl::OkStatus());
+  };
+}
 
 absl::StatusOr<Tensor> StackTensors(const std::vector<Tuple>& elements,
                                     int component, DType dtype,
@@ -182,9 +199,10 @@ void Queue::AwaitLocked(Attempts& list, const KernelContext& ctx,
   Attempt& attempt = *list.back();
   attempt.queue = RefPtr<Queue>::Share(this);
   if (attempt.cancellation != nullptr) {
-    attempt.token =
-        attempt.cancellation->Register([self = RefPtr<Queue>::Share(this),
-                                        id = attempt.id] { self->Cancel(id); });
+    attempt.token = attempt.cancellation->Register(
+        [self = RefPtr<Queue>::Share(this), id = attempt.id] {
+          self->EndWait(id, /*timed_out=*/false);
+        });
     if (attempt.token == Cancellation::kNone) {
       std::unique_ptr<Attempt> cancelled = std::move(list.back());
       list.pop_back();
@@ -199,6 +217,12 @@ void Queue::AwaitLocked(Attempts& list, const KernelContext& ctx,
   info.step_id = ctx.step().id;
   if (ctx.step().clock != nullptr) info.since = ctx.step().clock->Now();
   attempt.wait = WaitTable::Global().Add(std::move(info));
+  attempt.timeout_ms = TimeoutOf(ctx);
+  if (attempt.timeout_ms < 0) return;
+  CallLater(std::chrono::milliseconds(attempt.timeout_ms),
+            [self = RefPtr<Queue>::Share(this), id = attempt.id] {
+              self->EndWait(id, /*timed_out=*/true);
+            });
 }
 
 void Queue::Advance(Attempts* ended) {
@@ -274,16 +298,17 @@ Queue::Result Queue::TryTake(Attempt& attempt) {
 }
 
 void Queue::EndCancelled(std::unique_ptr<Attempt> attempt, Attempts* ended) {
-  if (attempt->puts()) {
-    attempt->status = Cancelled("Enqueue operation was cancelled");
-  } else {
-    PutBack(std::exchange(attempt->elements, {}));
-    attempt->status = Cancelled("Dequeue operation was cancelled");
-  }
+  UndoLocked(*attempt);
+  attempt->status = Cancelled(attempt->puts() ? "Enqueue" : "Dequeue",
+                              " operation was cancelled");
   ended->push_back(std::move(attempt));
 }
 
-void Queue::Cancel(int64_t id) {
+void Queue::UndoLocked(Attempt& attempt) {
+  if (!attempt.puts()) PutBack(std::exchange(attempt.elements, {}));
+}
+
+void Queue::EndWait(int64_t id, bool timed_out) {
   Attempts ended;
   {
     MutexLock lock(mu_);
@@ -292,8 +317,16 @@ void Queue::Cancel(int64_t id) {
         if ((*it)->id != id) continue;
         std::unique_ptr<Attempt> attempt = std::move(*it);
         list->erase(it);
-        attempt->token = Cancellation::kNone;
-        EndCancelled(std::move(attempt), &ended);
+        if (timed_out) {
+          UndoLocked(*attempt);
+          attempt->status = DeadlineExceeded(
+              "The ", attempt->verb(), kind(), " '", name(),
+              "' has waited for timeout_ms=", attempt->timeout_ms);
+          ended.push_back(std::move(attempt));
+        } else {
+          attempt->token = Cancellation::kNone;
+          EndCancelled(std::move(attempt), &ended);
+        }
         break;
       }
     }

@@ -33,7 +33,8 @@ struct QueueConfig {
 
 // Thread-safe. The operations return at once and call `done` exactly once,
 // perhaps before they return and never under the queue's lock. `ctx` tells who
-// waits; cancelling its step ends the wait.
+// waits; cancelling its step ends the wait, and so does the time of the node's
+// attribute `timeout_ms`, unless it is negative.
 class Queue : public Resource {
  public:
   explicit Queue(QueueConfig config);
@@ -105,7 +106,10 @@ class Queue : public Resource {
   Result TryTake(Attempt& attempt) SLUICE_REQUIRES(mu_);
   void EndCancelled(std::unique_ptr<Attempt> attempt, Attempts* ended)
       SLUICE_REQUIRES(mu_);
-  void Cancel(int64_t id);
+  // Takes back what an attempt did.
+  void UndoLocked(Attempt& attempt) SLUICE_REQUIRES(mu_);
+  // Ends a wait that its step or its time ended.
+  void EndWait(int64_t id, bool timed_out);
   // Calls back those whose attempts ended. Not under the lock.
   static void Finish(Attempts ended);
 
@@ -118,6 +122,9 @@ class Queue : public Resource {
   Attempts enqueues_ SLUICE_GUARDED_BY(mu_);
   Attempts dequeues_ SLUICE_GUARDED_BY(mu_);
 };
+
+// Gives the tensors out as the outputs of `ctx`, which must stay until then.
+Queue::TupleDone ToOutputs(KernelContext& ctx, Done done);
 
 // Copies same-shaped tensors into one with a new first dimension.
 absl::StatusOr<Tensor> StackTensors(const std::vector<Tuple>& elements,

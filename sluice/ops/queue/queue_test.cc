@@ -520,13 +520,40 @@ TEST(PriorityQueue, GivesTheSmallestFirst) {
   ExpectClose((*outputs)[1], Tensor::Vector<std::string>({"a", "b", "e", "f"}));
 }
 
-TEST(Queues, WithATimeoutAreRefused) {
-  QueueFixture q(1);
+TEST(Queues, EndAWaitWhenItsTimeIsOverAndLoseNothing) {
+  QueueFixture q(2);
+  q.Enqueue(7);
+  const auto take = [&](const char* op, int64_t timeout) {
+    return q.session().Start(q.session().Add(
+        op,
+        {q.queue()->output(0), q.session().Value(Tensor::Scalar<int32_t>(2))},
+        {{"component_types", std::vector<DType>{DType::kInt32}},
+         {"timeout_ms", timeout}}));
+  };
+  // It has taken the 7 when its time is over, and gives it back.
+  EXPECT_THAT(take("QueueDequeueManyV2", 1)->Wait(),
+              StatusIs(Kind::kDeadlineExceeded,
+                       "The dequeue from FIFOQueue 'q' has waited for "
+                       "timeout_ms=1"));
+  EXPECT_EQ(q.Size(), 1);
+  // Who is served in time has its elements.
+  const auto served = take("QueueDequeueManyV2", 100000);
+  q.Enqueue(8);
+  SLUICE_ASSERT_OK(served->Wait());
+  EXPECT_EQ(served->output(0).data<int32_t>()[1], 8);
   EXPECT_THAT(q.session().Run(q.session().Add(
                   "QueueDequeueV2", {q.queue()->output(0)},
                   {{"component_types", std::vector<DType>{DType::kInt32}},
-                   {"timeout_ms", 5}})),
-              StatusIs(Kind::kInvalidArgument, "Timeout not supported yet."));
+                   {"timeout_ms", 0}})),
+              StatusIs(Kind::kDeadlineExceeded, HasSubstr("timeout_ms=0")));
+  q.EnqueueMany({1, 2});
+  EXPECT_THAT(
+      q.session().Run(q.session().Add(
+          "QueueEnqueueV2",
+          {q.queue()->output(0), q.session().Value(Tensor::Scalar(3))},
+          {{"timeout_ms", 1}})),
+      StatusIs(Kind::kDeadlineExceeded, HasSubstr("enqueue to FIFOQueue 'q'")));
+  EXPECT_EQ(q.Size(), 2);
 }
 
 // The queue of the tokens of synchronous training.

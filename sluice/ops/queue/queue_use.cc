@@ -44,21 +44,18 @@ RefPtr<Queue> QueueOrDone(const KernelContext& ctx, bool check_signature,
   return nullptr;
 }
 
-// The base of kernels K with a `timeout_ms`, which nobody honours.
+// The base of kernels K that keep nothing.
 template <typename K>
-class TimedKernel : public AsyncKernel {
+class PlainKernel : public AsyncKernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Create(
-      const KernelConstruction& node) {
-    if (node.attr<int64_t>("timeout_ms") != -1) {
-      return InvalidArgument("Timeout not supported yet.");
-    }
+      const KernelConstruction&) {
     return std::make_unique<K>();
   }
 };
 
 template <bool kMany>
-class EnqueueKernel : public TimedKernel<EnqueueKernel<kMany>> {
+class EnqueueKernel : public PlainKernel<EnqueueKernel<kMany>> {
  public:
   void Start(KernelContext& ctx, Done done) override {
     const RefPtr<Queue> queue = QueueOrDone(ctx, true, done);
@@ -83,18 +80,7 @@ class EnqueueKernel : public TimedKernel<EnqueueKernel<kMany>> {
   }
 };
 
-// Gives the tensors out as the node's outputs.
-Queue::TupleDone ToOutputs(KernelContext& ctx, Done done) {
-  return [&ctx, done = std::move(done)](absl::StatusOr<Tuple> tuple) mutable {
-    if (!tuple.ok()) return done(tuple.status());
-    for (size_t i = 0; i < tuple->size(); ++i) {
-      ctx.set_output(static_cast<int>(i), std::move((*tuple)[i]));
-    }
-    done(absl::OkStatus());
-  };
-}
-
-class DequeueKernel : public TimedKernel<DequeueKernel> {
+class DequeueKernel : public PlainKernel<DequeueKernel> {
  public:
   void Start(KernelContext& ctx, Done done) override {
     const RefPtr<Queue> queue = QueueOrDone(ctx, true, done);
@@ -103,7 +89,7 @@ class DequeueKernel : public TimedKernel<DequeueKernel> {
 };
 
 template <bool kUpTo>
-class DequeueManyKernel : public TimedKernel<DequeueManyKernel<kUpTo>> {
+class DequeueManyKernel : public PlainKernel<DequeueManyKernel<kUpTo>> {
  public:
   void Start(KernelContext& ctx, Done done) override {
     const RefPtr<Queue> queue = QueueOrDone(ctx, true, done);
