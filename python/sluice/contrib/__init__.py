@@ -3,7 +3,7 @@
 import importlib
 
 _PARTS = ("deprecated", "framework", "layers", "lookup",
-          "opt", "slim", "training")
+          "opt", "slim", "staging", "training")
 
 
 def __getattr__(name):

@@ -6,6 +6,7 @@ from sluice.framework import tensor_shape
 from sluice.framework.op_builder import apply_op, build
 from sluice.ops import math_ops
 from sluice.ops import random_ops
+from sluice.ops.staging import StagingArea  # noqa: F401
 
 
 def _as_type_list(dtypes):

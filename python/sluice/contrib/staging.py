@@ -1,0 +1,3 @@
+"""tf.contrib.staging"""
+
+from sluice.ops.staging import StagingArea  # noqa: F401
