@@ -70,6 +70,8 @@ from sluice.ops.parsing_ops import (  # noqa: F401
     serialize_tensor)
 from sluice.ops.logging_ops import Print  # noqa: F401
 from sluice.ops.script_ops import numpy_function, py_func  # noqa: F401
+from sluice.ops.session_ops import (  # noqa: F401
+    delete_session_tensor, get_session_handle, get_session_tensor)
 from sluice.ops.sparse_ops import (  # noqa: F401
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse,
     sparse_fill_empty_rows, sparse_mask, sparse_merge, sparse_reorder,

@@ -311,6 +311,8 @@ void BindFastRun(py::module_& m) {
           }
           DataOf(core).plans[key] = std::move(plan);
         });
+  m.def("session_drop_plans",
+        [](const py::object& core) { DataOf(core).plans.clear(); });
   m.def(
       "session_of",
       [](const py::object& core) -> Session& { return *DataOf(core).session; },

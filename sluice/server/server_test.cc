@@ -95,6 +95,31 @@ TEST_F(ClusterTest, SessionsShareVariablesByName) {
   EXPECT_EQ(out[0].scalar<float>(), 2.0f);
 }
 
+// Also while the client keeps the session object and the steps it has cached.
+TEST_F(ClusterTest, WhatIsASessionsOwnGoesWhenItIsClosed) {
+  for (const std::string& target : {worker0_->target(), Remote(*worker0_)}) {
+    Graph graph;
+    Scope scope(graph);
+    const Output kept =
+        scope.Add("GetSessionHandle", {scope.Scalar<float>(1.0f)});
+    const Output handle = scope.Add(
+        "Placeholder", {},
+        {{"dtype", DType::kString}, {"shape", PartialShape::Scalar()}});
+    const Output found =
+        scope.Add("GetSessionTensor", {handle}, {{"dtype", DType::kFloat}});
+    auto first = Open(target, graph);
+    std::vector<Tensor> out;
+    SLUICE_ASSERT_OK(first->Run({}, {kept}, {}, &out));
+    const Tensor text = out[0];
+    SLUICE_ASSERT_OK(first->Run({{handle, text}}, {found}, {}, &out));
+    SLUICE_ASSERT_OK(first->Close());
+    auto second = Open(target, graph);
+    EXPECT_THAT(second->Run({{handle, text}}, {found}, {}, &out),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("is not in the session store")));
+  }
+}
+
 TEST_F(ClusterTest, AnErrorNamesItsTask) {
   Graph graph;
   Scope scope(graph);

@@ -218,7 +218,7 @@ absl::Status Session::Run(const std::vector<Feed>& feeds,
     }
     SLUICE_ASSIGN_OR_RETURN(step, Prepare(signature, options));
     MutexLock lock(state_->mu);
-    state_->steps.emplace(key, step);
+    if (!state_->closed) state_->steps.emplace(key, step);
   }
   absl::InlinedVector<Tensor, 4> values;
   for (const auto& [output, tensor] : feeds) values.push_back(tensor);
@@ -267,11 +267,15 @@ absl::StatusOr<std::vector<DeviceInfo>> Session::ListDevices() {
 const std::string& Session::target() const { return state_->config.target; }
 
 absl::Status Session::Close() {
+  // Steps hold kernels, and kernels what is the session's own, as its queues.
+  absl::flat_hash_map<RunKey, std::shared_ptr<PreparedStep>> steps;
   {
     MutexLock lock(state_->mu);
     if (state_->closed) return absl::OkStatus();
     state_->closed = true;
+    steps.swap(state_->steps);
   }
+  steps.clear();
   return state_->client->Close();
 }
 

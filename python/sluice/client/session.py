@@ -12,6 +12,10 @@ from sluice.framework import errors
 from sluice.framework import ops
 from sluice.framework import protos
 from sluice.framework import sparse_tensor
+from sluice.ops import session_ops
+
+# So many handles are dropped together.
+_DEAD_HANDLES = 10
 
 
 def _is_attrs_class(obj):
@@ -179,6 +183,9 @@ def _feed_array(tensor, value):
             "feed values include Python scalars, strings, lists, numpy "
             "ndarrays, or TensorHandles. For reference, the tensor object was "
             "%s which was passed to the feed with key %s." % (value, tensor))
+    if isinstance(value, session_ops.TensorHandle):
+        value = value.handle if tensor in tensor.graph._handle_holders \
+            else value.eval()
     dtype = tensor.dtype.base_dtype
     kind = dtype.as_numpy_dtype
     if isinstance(value, int) and not isinstance(value, bool) and \
@@ -223,6 +230,7 @@ class BaseSession(object):
         self._config = config
         self._closed = False
         self._plans = {}
+        self._dead_handles = []
         config = config or protos.ConfigProto()
         if _soft_placement_by_default():
             merged = protos.ConfigProto()
@@ -251,6 +259,9 @@ class BaseSession(object):
         if self._closed:
             return
         self._closed = True
+        # They hold kernels, and kernels what is the session's own.
+        self._plans.clear()
+        _sluice.session_drop_plans(self._core)
         _sluice.session_of(self._core).close()
 
     def __del__(self):
@@ -275,6 +286,17 @@ class BaseSession(object):
             if result is not NotImplemented:
                 return result
         return self._run_slowly(fetches, feed_dict, options, run_metadata)
+
+    def _register_dead_handle(self, handle):
+        self._dead_handles.append(handle)
+
+    def _drop_dead_handles(self):
+        """What nobody can name any more, unless that takes new nodes in a
+        finalized graph; then it goes with the session."""
+        if len(self._dead_handles) < _DEAD_HANDLES or self._graph.finalized:
+            return
+        dead, self._dead_handles = self._dead_handles, []
+        session_ops.delete(self, dead)
 
     def _check_open(self):
         if self._closed:
@@ -312,6 +334,7 @@ class BaseSession(object):
 
     def _run_slowly(self, fetches, feed_dict, options, run_metadata):
         self._check_open()
+        self._drop_dead_handles()
         wanted = _Fetches(self._graph, fetches)
         pairs = self._feed_pairs(feed_dict)
         fed = dict(pairs)
@@ -322,7 +345,8 @@ class BaseSession(object):
             return wanted.rebuild([fed.get(e) for e in wanted.leaves])
         feeds = [t for t, _ in pairs]
         step = self._prepare(feeds, tensors, targets, options)
-        if not fed.keys() & set(wanted.leaves):
+        handles = any(session_ops.is_handle(t) for t in tensors)
+        if not handles and not fed.keys() & set(wanted.leaves):
             self._remember(fetches, feed_dict, wanted, tensors, feeds, step)
         values, metadata = self._run_step(
             step, [v for _, v in pairs], [t.dtype for t in feeds],
@@ -335,10 +359,15 @@ class BaseSession(object):
             if element in fed:
                 results.append(fed[element])
             elif element in at:
-                results.append(values[at[element]])
+                results.append(self._result(element, values[at[element]]))
             else:
                 results.append(None)
         return wanted.rebuild(results)
+
+    def _result(self, tensor, value):
+        if not session_ops.is_handle(tensor):
+            return value
+        return session_ops.TensorHandle(value, tensor.op.inputs[0].dtype, self)
 
     def _run_step(self, step, arrays, types, num_fetches, options,
                   run_metadata):
@@ -459,7 +488,7 @@ class BaseSession(object):
                 [t.name for t in tensors])
         except errors.OpError as e:
             raise errors.locate(e, self._graph) from None
-        at = dict(zip(tensors, values))
+        at = {t: self._result(t, v) for t, v in zip(tensors, values)}
         at.update(fed)
         return wanted.rebuild([at[e] for e in wanted.leaves])
 

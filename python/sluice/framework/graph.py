@@ -37,6 +37,9 @@ class Graph(object):
         self._unfetchable = set()
         self._device_scopes = []
         self._container = ""
+        # What holds handles of tensors of sessions (ops/session_ops.py).
+        self._handle_holders = set()
+        self._handle_nodes = {}
         self._variable_store = None
         self._variable_creators = []
         self._py_funcs_used_in_graph = []
