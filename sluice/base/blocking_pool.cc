@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <deque>
+#include <system_error>
 #include <thread>
 
 #include "sluice/base/mutex.h"
@@ -14,6 +15,22 @@ namespace {
 constexpr auto kIdleLife = std::chrono::seconds(10);
 
 struct BlockingPool {
+  // False, and `task` is untouched, if nobody will ever run it.
+  bool Take(absl::AnyInvocable<void()>& task) SLUICE_REQUIRES(mu) {
+    if (idle <= static_cast<int>(tasks.size())) {
+      try {
+        std::thread([this] { Loop(); }).detach();
+        ++threads;
+      } catch (const std::system_error&) {
+        // One of those there are takes it when it is done with another.
+        if (threads == 0) return false;
+      }
+    }
+    tasks.push_back(std::move(task));
+    work.NotifyOne();
+    return true;
+  }
+
   Mutex mu;
   CondVar work;
   std::deque<absl::AnyInvocable<void()>> tasks SLUICE_GUARDED_BY(mu);
@@ -56,16 +73,13 @@ void RunBlocking(absl::AnyInvocable<void()> task) {
     return;
   }
   BlockingPool& pool = ThePool();
-  MutexLock lock(pool.mu);
-  pool.tasks.push_back(std::move(task));
-  if (pool.idle >= static_cast<int>(pool.tasks.size())) {
-    pool.work.NotifyOne();
-  } else {
-    ++pool.threads;
-    std::thread([&pool] { pool.Loop(); }).detach();
+  {
+    MutexLock lock(pool.mu);
+    if (pool.Take(task)) return;
   }
+  // The system gives the process no thread at all. Late is better than never.
+  task();
 }
-
 BlockingPoolStats GetBlockingPoolStats() {
   BlockingPool& pool = ThePool();
   MutexLock lock(pool.mu);

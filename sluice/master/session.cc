@@ -337,6 +337,10 @@ void MasterSession::MakePlan(const StepSignature& signature,
         std::move(request),
         [registering,
          i](absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
+          if (!graph.ok()) {
+            graph = registering->session->state_->AtTask(
+                graph.status(), registering->plan->parts[i].task);
+          }
           registering->Answered(i, std::move(graph));
         });
   }
@@ -415,10 +419,6 @@ absl::Status MasterSession::ReleaseCallable(int64_t handle) {
 }
 
 namespace {
-
-absl::Status NameTask(const absl::Status& status, const std::string& task) {
-  return WithMessage(status, StrCat("From ", task, ":\n", status.message()));
-}
 
 // One error of several causes, in TensorFlow's form.
 absl::Status Join(std::span<const absl::Status> roots) {
@@ -514,11 +514,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
     }
     part.worker->RunGraph(request, [this, step, i](absl::Status status) {
       if (!status.ok()) {
-        if (state_->env.name_tasks) {
-          status = IsDerived(status)
-                       ? status
-                       : NameTask(status, step->plan->parts[i].task);
-        }
+        status = state_->AtTask(status, step->plan->parts[i].task);
         bool cause = false;
         {
           MutexLock lock(step->mu);

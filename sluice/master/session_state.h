@@ -124,6 +124,13 @@ struct MasterSession::State {
     return Aborted("Session ", handle, " is not found.");
   }
 
+  // An error of that task, for clients of several.
+  absl::Status AtTask(const absl::Status& status,
+                      const std::string& task) const {
+    if (!env.name_tasks || IsDerived(status)) return status;
+    return WithMessage(status, StrCat("From ", task, ":\n", status.message()));
+  }
+
   const ConnectedTask* FindTask(std::string_view name) const {
     for (const ConnectedTask& task : tasks) {
       if (task.name == name) return &task;

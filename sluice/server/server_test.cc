@@ -133,6 +133,18 @@ TEST_F(ClusterTest, AnErrorNamesItsTask) {
       StatusIs(absl::StatusCode::kInvalidArgument,
                testing::AllOf(HasSubstr("From /job:ps/replica:0/task:0:"),
                               HasSubstr("{{node bad}}"))));
+  const Output queue =
+      scope.Named("queue")
+          .Device("/job:ps/task:0")
+          .Add("RandomShuffleQueueV2", {},
+               {{"component_types", std::vector<DType>{DType::kFloat}},
+                {"capacity", 1},
+                {"min_after_dequeue", 5}});
+  EXPECT_THAT(
+      session->Run({}, {}, {queue.node}, nullptr),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               testing::AllOf(HasSubstr("From /job:ps/replica:0/task:0:"),
+                              HasSubstr("{{node queue}}"))));
 }
 
 // The consumer's part hears of the failure before the failing part answers.

@@ -212,6 +212,16 @@ TEST_F(SessionTest, AFailingNodeIsNamed) {
       status_,
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("You must feed a value for placeholder tensor 'x'")));
+  // Also one that cannot be made.
+  const Output queue = scope_.Named("queue").Add(
+      "RandomShuffleQueueV2", {},
+      {{"component_types", std::vector<DType>{DType::kFloat}},
+       {"capacity", 1},
+       {"min_after_dequeue", 5}});
+  Run({}, {}, {queue.node});
+  EXPECT_THAT(status_, StatusIs(absl::StatusCode::kInvalidArgument,
+                                "min_after_dequeue 5 must be < capacity 1"
+                                "\n\t [[{{node queue}}]]"));
 }
 
 TEST_F(SessionTest, WrongNamesAndEmptyRequestsAreErrors) {

@@ -25,6 +25,13 @@ AttrMap DefinedAttrs(const Node& node) {
   return attrs;
 }
 
+absl::StatusOr<std::unique_ptr<Kernel>> MakeNamedKernel(const Node& node,
+                                                        Device& device) {
+  auto kernel = MakeKernel(node, device);
+  if (!kernel.ok()) return AtNode(kernel.status(), node);
+  return kernel;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Kernel>> WorkerSession::StatefulKernel(
@@ -37,7 +44,7 @@ absl::StatusOr<std::shared_ptr<Kernel>> WorkerSession::StatefulKernel(
       return it->second.kernel;
     }
   }
-  SLUICE_ASSIGN_OR_RETURN(made.kernel, MakeKernel(node, device));
+  SLUICE_ASSIGN_OR_RETURN(made.kernel, MakeNamedKernel(node, device));
   MutexLock lock(mu_);
   KernelOfNode& kept = kernels_[node.name()];
   if (kept.kernel == nullptr || !kept.SameNode(made)) kept = std::move(made);
@@ -109,7 +116,7 @@ absl::Status SessionGraph::AddPart(const Graph& graph, Device& device,
               part->kernels.push_back(std::move(kernel));
             } else {
               SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
-                                      MakeKernel(node, device));
+                                      MakeNamedKernel(node, device));
               part->kernels.push_back(std::move(kernel));
             }
             return part->kernels.back().get();

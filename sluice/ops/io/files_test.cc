@@ -1,8 +1,16 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
 #include "sluice/base/file.h"
 #include "sluice/base/testing/temp_dir.h"
+#include "sluice/base/thread_pool.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
 #include "sluice/kernel/testing/op_test.h"
+#include "sluice/ops/state/testing/op_session.h"
 
 namespace sluice {
 namespace {
@@ -66,6 +74,39 @@ TEST(Files, AreNotReadOnTheThreadThatStartsTheKernel) {
     const auto kernel = MakeKernel(*node, TestDevice());
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     EXPECT_NE((*kernel)->AsAsync(), nullptr) << op;
+  }
+}
+
+// A disk that hangs, as far as the ops on it can tell.
+TEST(Files, ThatHangKeepNobodyFromComputingAndAreNamed) {
+  const TempDir dir;
+  const std::string fifo = dir / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const auto device = MakeTestDevice();
+  OpSession session(*device);
+  std::vector<std::shared_ptr<OpRun>> reads;
+  const Output name = session.Value(Tensor::Scalar(fifo));
+  for (int i = 0; i < 40; ++i) {  // More than work at a time.
+    reads.push_back(session.Start(
+        session.Add("ReadFile", {name}, {}, StrCat("hanging", i))));
+  }
+  Notification computed;
+  ComputePool().Schedule([&] { computed.Notify(); });
+  EXPECT_TRUE(computed.WaitFor(std::chrono::seconds(60)));
+  std::string waits;
+  for (const WaitInfo& wait : WaitTable::Global().List()) {
+    StrAppend(&waits, wait.what, " for ", wait.where, "\n");
+  }
+  EXPECT_THAT(waits, HasSubstr("files, by ReadFile for hanging0 on /job:"));
+  EXPECT_THAT(waits, HasSubstr("hanging39"));
+  EXPECT_FALSE(reads[0]->finished());
+  // Opening it for reading takes a writer. What is read does not matter here.
+  for (const auto& read : reads) {
+    while (!read->finished()) {
+      const int writer = open(fifo.c_str(), O_WRONLY | O_NONBLOCK);
+      if (writer >= 0) close(writer);
+      std::this_thread::yield();
+    }
   }
 }
 
