@@ -187,6 +187,22 @@ TEST_F(MasterTest, AnErrorOfOnePartCancelsTheOthersAndNamesItsTask) {
                                 "From /job:a/replica:0/task:0:\nend of data"));
 }
 
+// What waits there could take what the client does next.
+TEST_F(MasterTest, AFailedStepIsReportedWhenItHasEndedOnAllTasks) {
+  auto session = SessionWithPlan();
+  FakeWorker& other = (*workers_)["b"];
+  other.holds_ends = true;
+  const auto status = Run(*session);
+  AnswerSteps(absl::OutOfRangeError("end of data"), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnknown(*status)) << *status;
+  const auto closed = Close(*session);
+  ASSERT_EQ(other.ends.size(), 1);
+  EXPECT_TRUE(absl::IsUnknown(*closed)) << *closed;
+  other.ends[0](absl::OkStatus());
+  EXPECT_TRUE(absl::IsOutOfRange(*status)) << *status;
+  SLUICE_EXPECT_OK(*closed);
+}
+
 TEST_F(MasterTest, TheCauseIsReportedAlsoWhenItsConsequenceComesFirst) {
   auto session = SessionWithPlan();
   const auto status = Run(*session);

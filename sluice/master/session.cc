@@ -585,8 +585,7 @@ void MasterSession::EndLateSteps() {
 }
 
 void MasterSession::FinishStep(MasterStep* step) {
-  const std::shared_ptr<MasterSession> self = std::move(step->session);
-  const std::shared_ptr<const StepPlan> plan = step->plan;
+  const StepPlan& plan = *step->plan;
   absl::Status status;
   {
     MutexLock lock(step->mu);
@@ -599,33 +598,66 @@ void MasterSession::FinishStep(MasterStep* step) {
   if (step->metadata != nullptr) {
     if (step->stats != nullptr)
       step->metadata->step_stats = step->stats->Take();
-    for (size_t i = 0; i < plan->parts.size(); ++i) {
+    for (size_t i = 0; i < plan.parts.size(); ++i) {
       for (auto& graph : step->parts[i].graphs) {
         step->metadata->partition_graphs.push_back(std::move(graph));
       }
     }
   }
-  const int64_t id = step->id;
   // Nothing of a step without transfers is left on its worker. What a partial
   // run has computed stays there until it is fetched.
-  const bool clean_up = plan->has_transfers && !plan->partial;
-  const bool failed = !status.ok();
-  if (failed) {
-    state_->env.totals->failed.fetch_add(1, std::memory_order_relaxed);
-    // First, so that whatever its client does next comes to the other tasks
-    // after the news that this step is over.
-    if (clean_up) CleanUpStep(*plan, id);
+  const bool clean_up = plan.has_transfers && !plan.partial;
+  if (status.ok()) {
+    const std::shared_ptr<MasterSession> self = step->session;
+    const std::shared_ptr<const StepPlan> keep = step->plan;
+    const int64_t id = step->id;
+    ReportStep(step, std::move(status));
+    if (clean_up) CleanUpStep(*keep, id);
+    state_->MaybeFinishClose();
+    return;
   }
+  state_->env.totals->failed.fetch_add(1, std::memory_order_relaxed);
+  // First, so that whatever its client does next comes to the other tasks after
+  // the end of this step there.
+  if (step->cancelled.load(std::memory_order_relaxed) && !plan.partial) {
+    EndStepEverywhere(step, std::move(status));
+    return;
+  }
+  if (clean_up) CleanUpStep(plan, step->id);
+  const std::shared_ptr<MasterSession> self = step->session;
+  ReportStep(step, std::move(status));
+  state_->MaybeFinishClose();
+}
+
+void MasterSession::EndStepEverywhere(MasterStep* step, absl::Status status) {
+  // The last task to answer reports.
+  struct Ending {
+    MasterStep* step = nullptr;
+    absl::Status status;
+    std::atomic<size_t> left;
+  };
+  const std::shared_ptr<const StepPlan> plan = step->plan;
+  const auto ending = std::make_shared<Ending>();
+  ending->step = step;
+  ending->status = std::move(status);
+  ending->left.store(plan->parts.size());
+  for (const StepPlan::TaskPart& part : plan->parts) {
+    part.worker->EndStep(step->id, [this, ending](absl::Status) {
+      if (ending->left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+      const std::shared_ptr<MasterSession> self = ending->step->session;
+      ReportStep(ending->step, std::move(ending->status));
+      state_->MaybeFinishClose();
+    });
+  }
+}
+
+void MasterSession::ReportStep(MasterStep* step, absl::Status status) {
+  const std::shared_ptr<MasterSession> self = std::move(step->session);
   step->done(std::move(status));
   std::shared_ptr<MasterStep> over;
-  {
-    MutexLock lock(state_->mu);
-    auto it = state_->running.find(step);
-    over = std::move(state_->running.extract(it).value());
-  }
-  over = nullptr;
-  if (clean_up && !failed) CleanUpStep(*plan, id);
-  state_->MaybeFinishClose();
+  MutexLock lock(state_->mu);
+  auto it = state_->running.find(step);
+  over = std::move(state_->running.extract(it).value());
 }
 
 void MasterSession::CleanUpStep(const StepPlan& plan, int64_t step_id) {

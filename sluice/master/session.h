@@ -164,6 +164,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                                  std::shared_ptr<Cancellation> cancellation,
                                  int tries_left, CreateDone done);
   void FinishStep(struct MasterStep* step);
+  // Ends a cancelled step on all its tasks before its client hears of it.
+  void EndStepEverywhere(struct MasterStep* step, absl::Status status);
+  void ReportStep(struct MasterStep* step, absl::Status status);
   // Ends the steps whose time is up: now, or at `time` unless it will be done
   // earlier anyway.
   void EndLateSteps();

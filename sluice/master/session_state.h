@@ -183,6 +183,7 @@ struct MasterStep {
   };
   std::unique_ptr<Part[]> parts;
   std::atomic<int> left{0};
+  std::atomic<bool> cancelled{false};
   Mutex mu;
   absl::Status status SLUICE_GUARDED_BY(mu);
   // All causes of its failure, in the order they came.
@@ -206,6 +207,7 @@ struct MasterStep {
     CancelParts(why);
   }
   void CancelParts(const absl::Status& why) {
+    cancelled.store(true, std::memory_order_relaxed);
     for (size_t i = 0; i < plan->parts.size(); ++i) {
       parts[i].cancellation.Cancel(Derived(why));
     }

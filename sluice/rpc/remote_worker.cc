@@ -203,6 +203,24 @@ class RemoteWorker : public PeerWorker,
     done(absl::OkStatus());
   }
 
+  // A cancelled call ends here at once, whenever the peer hears of it. Until
+  // then a dequeue of the step may still take what comes after the step.
+  void EndStep(int64_t step_id, Done done) override {
+    pb::CleanupGraphRequest request;
+    request.set_step_id(step_id);
+    RpcChannel::Options options;
+    options.deadline = TheClock().Now() + std::chrono::seconds(1);
+    channel_->Call(paths::kCleanupGraph, request, options,
+                   [self = shared_from_this(), step_id, done = std::move(done)](
+                       const absl::Status& status, grpc::ByteBuffer) mutable {
+                     // Told again, as long as it takes.
+                     if (!status.ok()) {
+                       self->CleanupGraph(step_id, [](absl::Status) {});
+                     }
+                     done(absl::OkStatus());
+                   });
+  }
+
   void CleanupAll(std::vector<std::string> containers, Done done) override {
     pb::CleanupAllRequest request;
     for (std::string& c : containers) request.add_container(std::move(c));

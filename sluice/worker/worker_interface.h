@@ -84,6 +84,12 @@ class WorkerInterface {
   virtual void RunGraph(const RunGraphRequest& request, Done done) = 0;
   // The step is over on every task; drop what is left of it.
   virtual void CleanupGraph(int64_t step_id, Done done) = 0;
+  // As CleanupGraph, of a step that failed and was cancelled: `done` is called
+  // when nothing of it waits on the task any more, or when that cannot be known
+  // within a second.
+  virtual void EndStep(int64_t step_id, Done done) {
+    CleanupGraph(step_id, std::move(done));
+  }
   // Where the tensors of a step change hands on this task, for the client's end
   // of a partial run. Null for tasks elsewhere.
   virtual std::shared_ptr<Rendezvous> StepRendezvous(

@@ -72,6 +72,14 @@ class FakeWorker : public WorkerInterface {
     open_steps.erase(step_id);
     done(absl::OkStatus());
   }
+  // Waits to be answered if the test wants to.
+  void EndStep(int64_t step_id, Done done) override {
+    if (holds_ends) {
+      ends.push_back(std::move(done));
+    } else {
+      CleanupGraph(step_id, std::move(done));
+    }
+  }
   void CleanupAll(std::vector<std::string> containers, Done done) override {
     cleaned = containers;
     done(clean_status);
@@ -83,6 +91,8 @@ class FakeWorker : public WorkerInterface {
     Done done;
   };
   bool answers_status = true;
+  bool holds_ends = false;
+  std::vector<Done> ends;
   absl::Status create_status, clean_status;
   std::vector<StatusDone> status_calls;
   std::vector<std::string> sessions;
