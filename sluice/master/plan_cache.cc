@@ -4,7 +4,8 @@
 
 namespace sluice {
 
-PlanCache::EntryPtr PlanCache::FindOrAdd(const StepSignature& signature) {
+PlanCache::EntryPtr PlanCache::FindOrAdd(const StepSignature& signature,
+                                         EntryPtr* evicted) {
   auto [it, added] = entries_.try_emplace(signature);
   if (!added) {
     ages_.splice(ages_.begin(), ages_, it->second->age);
@@ -16,7 +17,9 @@ PlanCache::EntryPtr PlanCache::FindOrAdd(const StepSignature& signature) {
   if (entries_.size() > capacity_) {
     const StepSignature oldest = ages_.back();
     ages_.pop_back();
-    if (oldest != signature) entries_.erase(oldest);
+    if (oldest != signature) {
+      *evicted = std::move(entries_.extract(oldest).mapped());
+    }
   }
   return entry;
 }
@@ -24,10 +27,11 @@ PlanCache::EntryPtr PlanCache::FindOrAdd(const StepSignature& signature) {
 void PlanCache::FindOrBuild(const StepSignature& signature, Builder build,
                             Done done) {
   EntryPtr entry;
+  EntryPtr evicted;  // Its end may be a call to a task: not under the lock.
   PlanPtr plan;
   {
     MutexLock lock(mu_);
-    entry = FindOrAdd(signature);
+    entry = FindOrAdd(signature, &evicted);
     plan = entry->plan;
     if (plan == nullptr) {
       entry->waiting.push_back(std::exchange(done, nullptr));

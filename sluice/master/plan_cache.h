@@ -48,7 +48,8 @@ class PlanCache {
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
-  EntryPtr FindOrAdd(const StepSignature& signature) SLUICE_REQUIRES(mu_);
+  EntryPtr FindOrAdd(const StepSignature& signature, EntryPtr* evicted)
+      SLUICE_REQUIRES(mu_);
   void Built(const EntryPtr& entry, const absl::StatusOr<PlanPtr>& plan);
 
   const size_t capacity_;

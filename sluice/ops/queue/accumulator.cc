@@ -48,6 +48,10 @@ void Accumulator::Take(int64_t required, const KernelContext& ctx,
   waiter->required = required;
   waiter->done = std::move(done);
   waiter->cancellation = ctx.step().cancellation;
+  // A step that is over takes nothing from those that come after.
+  if (waiter->cancellation != nullptr && waiter->cancellation->cancelled()) {
+    return waiter->done(Cancelled("TakeGrad operation was cancelled"));
+  }
   Waiters ended;
   {
     MutexLock lock(mu_);

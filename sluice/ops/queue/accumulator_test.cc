@@ -28,11 +28,10 @@ class AccumulatorFixture {
         {accumulator_->output(0), session_.Value(Tensor::Scalar(step)),
          session_.Value(std::move(gradient))}));
   }
-  std::shared_ptr<OpRun> Take(int32_t n) {
-    return session_.Start(session_.Add(
-        prefix_ + "AccumulatorTakeGradient",
-        {accumulator_->output(0), session_.Value(Tensor::Scalar(n))},
-        {{"dtype", DType::kFloat}}));
+  std::shared_ptr<OpRun> Take(int32_t n) { return session_.Start(TakeNode(n)); }
+  // In a step that has been cancelled.
+  std::shared_ptr<OpRun> TakeTooLate(int32_t n) {
+    return session_.StartCancelled(TakeNode(n));
   }
   absl::Status SetStep(int64_t step) {
     return session_.Run(session_.Add(
@@ -49,6 +48,13 @@ class AccumulatorFixture {
   Device& device() { return *device_; }
 
  private:
+  Node* TakeNode(int32_t n) {
+    return session_.Add(
+        prefix_ + "AccumulatorTakeGradient",
+        {accumulator_->output(0), session_.Value(Tensor::Scalar(n))},
+        {{"dtype", DType::kFloat}});
+  }
+
   std::unique_ptr<Device> device_;
   OpSession session_;
   std::string prefix_;
@@ -110,6 +116,15 @@ TEST_P(DenseAccumulatorTest, CancellingTheStepEndsTheWait) {
   EXPECT_THAT(first->Wait(), StatusIs(absl::StatusCode::kCancelled,
                                       "TakeGrad operation was cancelled"));
   SLUICE_EXPECT_OK(second->Wait());
+}
+
+TEST_P(DenseAccumulatorTest, AStepThatIsOverTakesNothing) {
+  AccumulatorFixture t(GetParam());
+  SLUICE_ASSERT_OK(t.Apply(0, Tensor::Vector<float>({1, 1})));
+  EXPECT_THAT(t.TakeTooLate(1)->Wait(),
+              StatusIs(absl::StatusCode::kCancelled,
+                       "TakeGrad operation was cancelled"));
+  EXPECT_EQ(t.Count(), 1);
 }
 
 TEST_P(DenseAccumulatorTest, ChecksItsArguments) {

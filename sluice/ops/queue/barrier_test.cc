@@ -28,6 +28,16 @@ class BarrierFixture {
                       session_.Value(std::move(values))},
                      {{"component_index", component}}));
   }
+  // In a step that has been cancelled.
+  std::shared_ptr<OpRun> InsertIntsTooLate(
+      std::initializer_list<std::string> keys,
+      std::initializer_list<int32_t> values) {
+    return session_.StartCancelled(session_.Add(
+        "BarrierInsertMany",
+        {barrier_->output(0), session_.Value(Tensor::Vector<std::string>(keys)),
+         session_.Value(Tensor::Vector<int32_t>(values))},
+        {{"component_index", int64_t{1}}}));
+  }
   std::shared_ptr<OpRun> InsertFloats(std::initializer_list<std::string> keys,
                                       std::initializer_list<float> values) {
     return Insert(0, Tensor::Vector<std::string>(keys),
@@ -95,6 +105,14 @@ TEST(Barrier, TakeWaitsUntilEnoughIsReadyOrTheStepIsCancelled) {
   cancelled->cancellation().Cancel(absl::CancelledError("enough"));
   EXPECT_THAT(cancelled->Wait(),
               StatusIs(Code::kCancelled, HasSubstr("cancelled")));
+}
+
+// Other steps have had their part in the tuple.
+TEST(Barrier, KeepsWhatACancelledStepHasCompleted) {
+  BarrierFixture b;
+  SLUICE_ASSERT_OK(b.InsertFloats({"x"}, {1})->Wait());
+  b.InsertIntsTooLate({"x"}, {10})->Wait().IgnoreError();
+  EXPECT_EQ(b.Size("BarrierReadySize"), 1);
 }
 
 TEST(Barrier, RefusesAComponentTwiceAndTakesTheKeyAgainWhenItIsComplete) {

@@ -107,6 +107,16 @@ void Queue::Enqueue(std::vector<Tuple> elements, const KernelContext& ctx,
   Submit(std::move(attempt), ctx);
 }
 
+void Queue::EnqueueNow(std::vector<Tuple> elements) {
+  Attempts ended;
+  {
+    MutexLock lock(mu_);
+    for (Tuple& element : elements) Push(std::move(element));
+    Advance(&ended);
+  }
+  Finish(std::move(ended));
+}
+
 void Queue::Dequeue(const KernelContext& ctx, TupleDone done) {
   auto attempt = std::make_unique<Attempt>();
   attempt->kind = Attempt::Kind::kTakeOne;

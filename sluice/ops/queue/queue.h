@@ -48,6 +48,8 @@ class Queue : public Resource {
   // The elements must have passed Check, or come from SplitBatch: a batch.
   void Enqueue(std::vector<Tuple> elements, const KernelContext& ctx, Done done,
                bool batch = false);
+  // As Enqueue into a queue without bounds, on behalf of no step.
+  void EnqueueNow(std::vector<Tuple> elements);
   using TupleDone = absl::AnyInvocable<void(absl::StatusOr<Tuple>)>;
   // The components of one element.
   void Dequeue(const KernelContext& ctx, TupleDone done);

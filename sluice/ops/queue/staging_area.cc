@@ -138,6 +138,11 @@ void StagingArea::Submit(std::unique_ptr<Waiter> waiter,
   // `done` may drop the last reference of the caller.
   const auto self = RefPtr<StagingArea>::Share(this);
   const bool put = waiter->kind == Waiter::Kind::kPut;
+  // A step that is over takes nothing from those that come after.
+  if (ctx.step().cancellation != nullptr &&
+      ctx.step().cancellation->cancelled()) {
+    return waiter->done(Cancelled("Staging operation was cancelled"));
+  }
   Waiters ended;
   {
     MutexLock lock(mu_);

@@ -44,7 +44,9 @@ class StagingFixture {
     return session_.Output0(session_.Add("StageSize", {}, attrs_))
         .scalar<int32_t>();
   }
-  OpSession& session() { return session_; }
+  std::shared_ptr<OpRun> TakeTooLate() {
+    return session_.StartCancelled(session_.Add("Unstage", {}, attrs_));
+  }
 
  private:
   using Types = std::vector<DType>;
@@ -146,6 +148,14 @@ TEST(Staging, CancellingAStepEndsItsWaitAndFreesThoseBehind) {
   EXPECT_THAT(large->Wait(),
               StatusIs(Code::kCancelled, HasSubstr("cancelled")));
   SLUICE_EXPECT_OK(small->Wait());
+}
+
+TEST(Staging, AStepThatIsOverTakesNothing) {
+  StagingFixture area;
+  SLUICE_ASSERT_OK(area.Put(1, "one")->Wait());
+  EXPECT_THAT(area.TakeTooLate()->Wait(),
+              StatusIs(Code::kCancelled, HasSubstr("cancelled")));
+  EXPECT_EQ(area.Size(), 1);
 }
 
 TEST(Staging, RefusesWhatTheNodeWasNotBuiltForAndKeepsIt) {

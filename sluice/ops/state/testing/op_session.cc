@@ -51,8 +51,18 @@ void OpSession::SetValue(Output source, Tensor value) {
 }
 
 std::shared_ptr<OpRun> OpSession::Start(Node* node) {
-  results_.clear();
+  return StartIn(std::make_shared<OpRun>(), node);
+}
+
+std::shared_ptr<OpRun> OpSession::StartCancelled(Node* node) {
   auto run = std::make_shared<OpRun>();
+  run->cancellation_.Cancel(Cancelled("The step is over"));
+  return StartIn(std::move(run), node);
+}
+
+std::shared_ptr<OpRun> OpSession::StartIn(std::shared_ptr<OpRun> run,
+                                          Node* node) {
+  results_.clear();
   const auto finish = [run](absl::Status status) {
     run->status_ = std::move(status);
     run->done_.Notify();

@@ -69,6 +69,8 @@ class OpSession {
   // Runs `node` after everything it takes, each node once. Nodes that wait are
   // waited for, but for `node` itself.
   std::shared_ptr<OpRun> Start(Node* node);
+  // The same in a step that has been cancelled.
+  std::shared_ptr<OpRun> StartCancelled(Node* node);
   absl::Status Run(Node* node) { return Start(node)->Wait(); }
   // Runs `node` and returns its outputs, refs as their values.
   absl::StatusOr<std::vector<Tensor>> Outputs(Node* node);
@@ -76,6 +78,7 @@ class OpSession {
   Tensor Output0(Node* node);
 
  private:
+  std::shared_ptr<OpRun> StartIn(std::shared_ptr<OpRun> run, Node* node);
   absl::Status StartOne(Node* node, OpRun& run, Done done);
   absl::Status Prepare(Node* node, OpRun& run);
 
