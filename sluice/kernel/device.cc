@@ -1,6 +1,6 @@
 #include "sluice/kernel/device.h"
 
-#include <unistd.h>
+#include "sluice/kernel/memory_limit.h"
 
 namespace sluice {
 
@@ -8,7 +8,7 @@ Device::Device(DeviceName name, uint64_t incarnation, FileSystem& files)
     : name_(std::move(name)),
       text_(name_.ToString()),
       incarnation_(incarnation),
-      memory_limit_(int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE)),
+      memory_limit_(MemoryLimit()),
       files_(&files),
       resources_(std::make_shared<ResourceManager>(name_.job.value_or(""))) {}
 
