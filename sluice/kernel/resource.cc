@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "sluice/kernel/resource_epoch.h"
@@ -13,9 +14,13 @@ namespace {
 
 std::atomic<uint64_t> epoch{1};
 
+bool IsStepContainer(std::string_view container) {
+  return container.starts_with("__per_step_");
+}
+
 // After something of `container` went.
 void BeginEpoch(std::string_view container) {
-  if (container.starts_with("__per_step_")) return;
+  if (IsStepContainer(container)) return;
   epoch.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -117,15 +122,20 @@ absl::Status ResourceManager::Erase(std::string_view container,
 
 void ResourceManager::Cleanup(std::string_view container) {
   std::vector<Resource*> gone;
+  std::set<std::string> emptied;
   {
     MutexLock lock(state_->mu);
     std::erase_if(state_->resources, [&](const auto& entry) {
-      if (std::get<0>(entry.first) != ContainerOr(container)) return false;
+      const std::string& name = std::get<0>(entry.first);
+      const bool meant = container == kAll ? !IsStepContainer(name)
+                                           : name == ContainerOr(container);
+      if (!meant) return false;
+      emptied.insert(name);
       gone.push_back(entry.second);
       return true;
     });
   }
-  if (!gone.empty()) BeginEpoch(container);
+  for (const std::string& name : emptied) BeginEpoch(name);
   for (Resource* resource : gone) resource->Unref();
 }
 

@@ -116,7 +116,9 @@ class ResourceManager {
   absl::Status Delete(std::string_view container, std::string_view name) {
     return Erase(container, name, typeid(T));
   }
-  // Drops everything in `container`; empty means the default one.
+  // Drops everything in `container`; empty means the default one, kAll all of
+  // them but those of steps under way.
+  static constexpr std::string_view kAll = "*";
   void Cleanup(std::string_view container);
   // "container/name: description", sorted.
   std::vector<std::string> List() const;

@@ -53,6 +53,19 @@ TEST(ResourceManager, FindsWhatWasCreatedUnderItsContainerTypeAndName) {
                                  "resource: d/x)")));
 }
 
+TEST(ResourceManager, AStarMeansAllContainersButThoseOfSteps) {
+  int live = 0;
+  ResourceManager manager("ps");
+  for (const char* container : {"", "c", "d/e", "__per_step_7"}) {
+    SLUICE_ASSERT_OK(manager.Create(container, "x", MakeRef<Counted>(&live)));
+  }
+  manager.Cleanup("");
+  EXPECT_EQ(live, 3);
+  manager.Cleanup(ResourceManager::kAll);
+  EXPECT_EQ(live, 1);
+  EXPECT_TRUE(manager.Lookup<Counted>("__per_step_7", "x").ok());
+}
+
 TEST(ResourceManager, NoContainerMeansTheDefaultOne) {
   int live = 0;
   ResourceManager manager("ps");
