@@ -156,6 +156,75 @@ absl::Status FunctionLibrary::AddAll(const FunctionLibrary& other) {
   return Add(library);
 }
 
+namespace {
+
+// The names that a graph or function may mean a function by.
+struct Names {
+  std::vector<std::string> found = {};
+
+  void Add(const FunctionName& function) {
+    found.push_back(function.name);
+    if (function.attrs != nullptr) Add(*function.attrs);
+  }
+  void Add(const AttrMap& attrs) {
+    for (const auto& [name, value] : attrs) {
+      if (const auto* function = value.get<FunctionName>()) Add(*function);
+      if (const auto* list = value.get<AttrList>()) {
+        for (const FunctionName& function : list->functions) Add(function);
+      }
+    }
+  }
+  void Add(const pb::NameAttrList& function) {
+    found.push_back(function.name());
+    for (const auto& [name, value] : function.attr()) Add(value);
+  }
+  void Add(const pb::AttrValue& value) {
+    if (value.has_func()) Add(value.func());
+    for (const auto& function : value.list().func()) Add(function);
+  }
+  void Add(const pb::NodeDef& node) {
+    found.push_back(node.op());
+    for (const auto& [name, value] : node.attr()) Add(value);
+  }
+};
+
+}  // namespace
+
+FunctionLibrary FunctionLibrary::ReachedFrom(const Graph& graph) const {
+  Names names;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    names.found.push_back(graph.node(id)->type());
+    names.Add(graph.node(id)->attrs());
+  }
+  std::set<std::string> reached;
+  while (!names.found.empty()) {
+    const std::string name = std::move(names.found.back());
+    names.found.pop_back();
+    const State::Function* function = state_->Find(name);
+    if (function == nullptr || !reached.insert(name).second) continue;
+    for (const pb::NodeDef& node : function->def.node_def()) names.Add(node);
+    for (const auto& [attr, value] : function->def.attr()) names.Add(value);
+    if (const std::string* gradient = FindGradient(name)) {
+      names.found.push_back(*gradient);
+    }
+  }
+  FunctionLibrary library;
+  for (const auto& function : state_->functions) {
+    const std::string& name = function->def.signature().name();
+    if (!reached.contains(name)) continue;
+    library.state_->functions.push_back(function);
+    library.state_->by_name[name] = function;
+    if (const std::string* gradient = FindGradient(name)) {
+      library.state_->gradients[name] = *gradient;
+    }
+  }
+  for (const auto& entry : state_->registered) {
+    if (reached.contains(entry.second))
+      library.state_->registered.insert(entry);
+  }
+  return library;
+}
+
 bool CallsFunction(const Node& node) {
   const std::string& type = node.type();
   if (type == "SymbolicGradient" || type == "PartitionedCall" ||

@@ -15,6 +15,8 @@
 
 namespace sluice {
 
+class Graph;
+
 namespace pb {
 class FunctionDef;
 class FunctionDefLibrary;
@@ -43,6 +45,9 @@ class FunctionLibrary {
   bool empty() const;
   void ToProto(pb::FunctionDefLibrary* library) const;
   absl::Status AddAll(const FunctionLibrary& other);
+  // Those that the nodes of `graph` call, by type or by attribute, and those
+  // that these reach.
+  FunctionLibrary ReachedFrom(const Graph& graph) const;
 
  private:
   struct State;

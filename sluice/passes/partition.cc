@@ -54,14 +54,16 @@ class Partitioner {
         if (new_part) {
           parts_.push_back({name, std::make_unique<Graph>()});
           parts_.back().graph->versions() = graph_.versions();
-          if (!graph_.functions().empty()) {
-            parts_.back().graph->functions() = graph_.functions();
-          }
         }
         it->second = part->second;
       }
       part_.push_back(it->second);
       copies_.push_back(parts_[it->second].graph->CopyNode(node, node.name()));
+    }
+    if (!graph_.functions().empty()) {
+      for (Part& part : parts_) {
+        part.graph->functions() = graph_.functions().ReachedFrom(*part.graph);
+      }
     }
     return absl::OkStatus();
   }

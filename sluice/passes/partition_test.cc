@@ -1,13 +1,16 @@
 #include "sluice/passes/partition.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "sluice/graph/functions.h"
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
+#include "sluice/proto/graph.pb.h"
 
 namespace sluice {
 namespace {
@@ -141,6 +144,51 @@ TEST_F(PartitionTest, NamesOfPartsAreUnique) {
       EXPECT_TRUE(names.insert(part.graph->node(id)->name()).second);
     }
   }
+}
+
+TEST_F(PartitionTest, APartTakesTheFunctionsThatItReaches) {
+  const auto function = [](const std::string& name, const std::string& op,
+                           const std::string& attr = "") {
+    return StrCat(R"(function { signature { name: ")", name,
+                  R"(" input_arg { name: "a" type: DT_FLOAT }
+                       output_arg { name: "b" type: DT_FLOAT } }
+                     node_def { name: "n" op: ")",
+                  op, R"(" input: "a" )", attr, R"(}
+                     ret { key: "b" value: "n:b:0" } })");
+  };
+  pb::FunctionDefLibrary library;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      StrCat(function("Outer", "Inner"), function("Inner", "Neg"),
+             function("InnerGradient", "Neg"), function("Unused", "Neg"),
+             function("ByName", "Neg"),
+             function("OfAttr", "Neg",
+                      R"(attr { key: "f" value { func { name: "ByName" } } })"),
+             R"(gradient { function_name: "Inner"
+                           gradient_func: "InnerGradient" })"),
+      &library));
+  SLUICE_ASSERT_OK(graph_.functions().Add(library));
+  const Output x = On("a").Scalar(1.0f);
+  On("a").Add("Outer", {x});
+  FunctionName of_attr;
+  of_attr.name = "OfAttr";
+  On("b").AddNode("NoOp", {}, {{"_f", of_attr}});
+  const absl::StatusOr<std::vector<Part>> parts = Cut();
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  ASSERT_EQ(parts->size(), 2u);
+  const auto has = [&](int part, const std::string& name) {
+    return (*parts)[part].graph->functions().Find(name) != nullptr;
+  };
+  const int a = (*parts)[0].name == Device("a") ? 0 : 1;
+  for (const char* name : {"Outer", "Inner", "InnerGradient"}) {
+    EXPECT_TRUE(has(a, name)) << name;
+    EXPECT_FALSE(has(1 - a, name)) << name;
+  }
+  for (const char* name : {"OfAttr", "ByName"}) {
+    EXPECT_FALSE(has(a, name)) << name;
+    EXPECT_TRUE(has(1 - a, name)) << name;
+  }
+  EXPECT_FALSE(has(a, "Unused") || has(1 - a, "Unused"));
+  EXPECT_NE((*parts)[a].graph->functions().FindGradient("Inner"), nullptr);
 }
 
 }  // namespace
