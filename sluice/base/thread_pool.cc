@@ -138,13 +138,40 @@ int UsableCores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+namespace {
+
+// More than any machine has cores.
+constexpr int kMostThreads = 1024;
+
+std::atomic<int> compute_threads{0};  // 0: nobody said.
+
+int ThreadsFromEnvironment(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+}  // namespace
+
+int ComputeThreads(int intra_op, int inter_op) {
+  if (intra_op <= 0)
+    intra_op = ThreadsFromEnvironment("TF_NUM_INTRAOP_THREADS");
+  if (inter_op <= 0)
+    inter_op = ThreadsFromEnvironment("TF_NUM_INTEROP_THREADS");
+  if (intra_op <= 0) return 0;
+  return std::min(std::max(intra_op, inter_op), kMostThreads);
+}
+
+void SetComputePoolSize(int threads) {
+  if (threads <= 0) return;
+  int nobody = 0;
+  compute_threads.compare_exchange_strong(nobody, threads);
+}
+
 ThreadPool& ComputePool() {
   static ThreadPool* pool = [] {
-    int threads = UsableCores();
-    if (const char* text = std::getenv("TF_NUM_INTRAOP_THREADS")) {
-      threads = std::max(1, std::atoi(text));
-    }
-    return new ThreadPool("sluice-compute", std::max(1, threads));
+    SetComputePoolSize(ComputeThreads(0, 0));
+    SetComputePoolSize(UsableCores());
+    return new ThreadPool("sluice-compute", compute_threads.load());
   }();
   return *pool;
 }

@@ -43,8 +43,17 @@ class ThreadPool {
 // The cores that this process may run on; at least 1.
 int UsableCores();
 
-// The process's pool, one thread a usable core (TF_NUM_INTRAOP_THREADS
-// overrules), started at first use and never ended.
+// The process's pool, started at first use and never ended. The first of these
+// that says so decides how many threads it has: SetComputePoolSize, the
+// environment's TF_NUM_INTRAOP_THREADS; else it has one for each usable core.
 ThreadPool& ComputePool();
+
+// The first call with `threads` above 0 counts, if the pool is not in use yet.
+void SetComputePoolSize(int threads);
+// What a configuration asks for: `intra_op` threads for the work of one op,
+// `inter_op` ops at once; 0: not said. One pool serves both, so what counts is
+// the work of one op, and many ops at once if that is said to be small. 0: not
+// said either.
+int ComputeThreads(int intra_op, int inter_op);
 
 }  // namespace sluice

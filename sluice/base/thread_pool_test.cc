@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <vector>
 
 #include "sluice/base/mutex.h"
@@ -28,6 +29,39 @@ TEST(ThreadPool, ParallelForCoversEachIndexOnce) {
     });
     for (int64_t i = 0; i < n; ++i) EXPECT_EQ(seen[i], 1) << i;
   }
+}
+
+TEST(ComputeThreads, AreThoseOfOneOpOrAllOpsAtOnce) {
+  unsetenv("TF_NUM_INTRAOP_THREADS");
+  unsetenv("TF_NUM_INTEROP_THREADS");
+  EXPECT_EQ(ComputeThreads(0, 0), 0);
+  EXPECT_EQ(ComputeThreads(3, 0), 3);
+  EXPECT_EQ(ComputeThreads(1, 1), 1);
+  EXPECT_EQ(ComputeThreads(1, 4), 4);
+  // What one op may use was not said.
+  EXPECT_EQ(ComputeThreads(0, 1), 0);
+  EXPECT_EQ(ComputeThreads(-1, -1), 0);
+  EXPECT_EQ(ComputeThreads(1 << 30, 0), 1024);
+  setenv("TF_NUM_INTRAOP_THREADS", "2", 1);
+  setenv("TF_NUM_INTEROP_THREADS", "5", 1);
+  EXPECT_EQ(ComputeThreads(0, 0), 5);
+  EXPECT_EQ(ComputeThreads(0, 3), 3);
+  EXPECT_EQ(ComputeThreads(7, 0), 7);
+  unsetenv("TF_NUM_INTRAOP_THREADS");
+  unsetenv("TF_NUM_INTEROP_THREADS");
+}
+
+// In a process of its own, as the pool lives as long as that.
+TEST(ComputePoolDeathTest, HasTheSizeThatWasAskedForFirst) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        SetComputePoolSize(0);
+        SetComputePoolSize(3);
+        SetComputePoolSize(5);
+        std::_Exit(ComputePool().size());
+      },
+      testing::ExitedWithCode(3), "");
 }
 
 TEST(ThreadPool, ParallelForMayBeNested) {
