@@ -1,8 +1,11 @@
 #include "sluice/executor/run.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <new>
 
+#include "absl/strings/str_join.h"
 #include "sluice/base/patience.h"
 #include "sluice/base/thread_pool.h"
 
@@ -220,6 +223,8 @@ void ExecutorRun::RunPlain(Iteration& it, int index, bool dead) {
   const ProgramNode* node = &program_.nodes[segment.begin];
   const ProgramNode* const end = &program_.nodes[0] + segment.end;
   const bool traced = args_.step->stats != nullptr;
+  // The nodes of a segment became ready together.
+  const int64_t scheduled = traced ? NowNanos() : 0;
   try {
     for (; node != end; ++node) {
       const int64_t start = traced ? NowNanos() : 0;
@@ -228,7 +233,7 @@ void ExecutorRun::RunPlain(Iteration& it, int index, bool dead) {
         Fail(AtNode(status, *node->slots.node));
         return;
       }
-      if (traced) Trace(it, *node, start);
+      if (traced) Trace(it, *node, scheduled, start);
       for (int r = node->release_begin; r < node->release_end; ++r) {
         it.slots[program_.releases[r]].Clear();
       }
@@ -260,8 +265,8 @@ void ExecutorRun::SendDead(Iteration& it, const Segment& segment) {
       status =
           node.function != nullptr ? node.function(ctx) : node.kernel->Run(ctx);
     } else if (node.kind == NodeKind::kFetch) {
-      status =
-          InvalidArgument("Retval[", node.io_index, "] does not have value");
+      Fail(DeadFetch(node.io_index));
+      return;
     }
     if (!status.ok()) {
       Fail(AtNode(status, *node.slots.node));
@@ -337,7 +342,7 @@ void ExecutorRun::EndAsync(AsyncCall* call, ReadyQueue* ready) {
   if (!status.ok()) {
     Fail(AtNode(status, *node.slots.node));
   } else {
-    if (args_.step->stats != nullptr) Trace(it, node, start);
+    if (args_.step->stats != nullptr) Trace(it, node, start, start);
     for (int r = node.release_begin; r < node.release_end; ++r) {
       it.slots[program_.releases[r]].Clear();
     }
@@ -346,26 +351,59 @@ void ExecutorRun::EndAsync(AsyncCall* call, ReadyQueue* ready) {
   Done(it, ready);
 }
 
-void ExecutorRun::Trace(Iteration& it, const ProgramNode& node, int64_t start) {
-  NodeStats stats;
-  const Node& op = *node.slots.node;
-  stats.node = op.name();
-  stats.label = StrCat(op.name(), " = ", op.type(), "(");
+namespace {
+
+// What the end of a transfer sends or receives, and whom it deals with. The
+// parenthesis stays open, as in TensorFlow.
+std::string TransferLabel(const Node& op) {
+  std::string tensors;
+  if (const auto* names = op.attrs().Find<AttrList>("tensor_names")) {
+    tensors = absl::StrJoin(names->strings, ", ");
+  } else {
+    tensors = op.attr<std::string>("tensor_name");
+  }
+  const bool sends = op.num_outputs() == 0;
+  return StrCat(op.name(), " = ", op.type(), "(", tensors, " @",
+                op.attr<std::string>(sends ? "recv_device" : "send_device"));
+}
+
+// `name = Op(input, input:1, ^control)`.
+std::string TraceLabel(const Node& op) {
+  if (op.attrs().Find<std::string>("recv_device") != nullptr) {
+    return TransferLabel(op);
+  }
+  std::string label = StrCat(op.name(), " = ", op.type(), "(");
   const char* comma = "";
   for (int i = 0; i < op.num_inputs(); ++i) {
     const Output input = op.input(i);
-    StrAppend(&stats.label, comma, input.node->name());
-    if (input.index > 0) StrAppend(&stats.label, ":", input.index);
+    StrAppend(&label, comma, input.node->name());
+    if (input.index > 0) StrAppend(&label, ":", input.index);
     comma = ", ";
   }
   for (const Node* first : op.control_inputs()) {
-    StrAppend(&stats.label, comma, "^", first->name());
+    StrAppend(&label, comma, "^", first->name());
     comma = ", ";
   }
-  stats.label += ")";
-  stats.scheduled_nanos = start;
+  return label + ")";
+}
+
+}  // namespace
+
+void ExecutorRun::Trace(Iteration& it, const ProgramNode& node,
+                        int64_t scheduled, int64_t start) {
+  if (args_.step->stats->full()) {
+    args_.step->stats->Add(program_.device->name(), {});
+    return;
+  }
+  NodeStats stats;
+  const Node& op = *node.slots.node;
+  stats.node = op.name();
+  stats.label = TraceLabel(op);
+  stats.scheduled_nanos = scheduled;
   stats.start_nanos = start;
   stats.end_nanos = NowNanos();
+  thread_local const auto thread = static_cast<uint32_t>(gettid());
+  stats.thread_id = thread;
   for (int o = 0; o < op.num_outputs(); ++o) {
     const Slot& slot = it.slots[node.slots.first_output + o];
     if (slot.kind != Slot::Kind::kValue) continue;

@@ -187,7 +187,8 @@ class ExecutorRun {
   // ---- Tracing ----
 
   int64_t NowNanos() const { return args_.step->clock->WallMicros() * 1000; }
-  void Trace(Iteration& it, const ProgramNode& node, int64_t start);
+  void Trace(Iteration& it, const ProgramNode& node, int64_t scheduled,
+             int64_t start);
 
   // ---- Control flow (control_flow.cc) ----
 

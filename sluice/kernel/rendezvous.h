@@ -39,6 +39,8 @@ std::string RendezvousKeyPrefix(std::string_view src_device,
 struct Parcel {
   Tensor tensor;
   bool dead = false;
+  // When another task began to send it, by that task's clock; 0: unknown.
+  int64_t sent_micros = 0;
 };
 
 // Thread-safe. Held by everyone who may still use it.

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "sluice/base/logging.h"
+#include "sluice/base/status.h"
+
 namespace sluice {
 
 WaitTable& WaitTable::Global() {
@@ -32,7 +37,34 @@ std::vector<WaitInfo> WaitTable::List() const {
   return list;
 }
 
+namespace {
+
+constexpr char kDeadFetch[] = "sluice/dead_fetch";
+
+}  // namespace
+
+absl::Status DeadFetch(int index) {
+  absl::Status status =
+      InvalidArgument("Retval[", index, "] does not have value");
+  status.SetPayload(kDeadFetch, absl::Cord(StrCat(index)));
+  return status;
+}
+
+std::optional<int> DeadFetchOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kDeadFetch);
+  int index = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &index)) return {};
+  return index;
+}
+
 void StepStatsCollector::Add(std::string_view device, NodeStats stats) {
+  const int64_t before = num_nodes_.fetch_add(1, std::memory_order_relaxed);
+  if (before >= most_nodes_) {
+    if (before > most_nodes_) return;
+    SLUICE_LOG(WARNING) << "A trace has at most " << most_nodes_
+                        << " nodes; the rest of this step is not in it";
+    return;
+  }
   MutexLock lock(mu_);
   for (DeviceStats& entry : devices_) {
     if (entry.device == device) {

@@ -2,12 +2,15 @@
 // cancellation), where its tensors meet, and what is measured.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "sluice/base/clock.h"
 #include "sluice/base/mutex.h"
 #include "sluice/kernel/cancellation.h"
@@ -43,6 +46,11 @@ class WaitTable {
   std::vector<std::pair<Token, WaitInfo>> waits_ SLUICE_GUARDED_BY(mu_);
 };
 
+// Why a step fails that was to return fetch `index`, which was not made.
+absl::Status DeadFetch(int index);
+// The fetch of an error that DeadFetch made; none of any other.
+std::optional<int> DeadFetchOf(const absl::Status& status);
+
 // A node that ran in a traced step.
 struct NodeStats {
   std::string node;
@@ -63,7 +71,16 @@ struct NodeStats {
 // Collects the nodes of a traced step, by device. Thread-safe.
 class StepStatsCollector {
  public:
+  // As in TensorFlow. An endless loop must not take all memory.
+  static constexpr int64_t kMostNodes = 1 << 20;
+
+  explicit StepStatsCollector(int64_t most_nodes = kMostNodes)
+      : most_nodes_(most_nodes) {}
+  // Does nothing when it is full, and says so once.
   void Add(std::string_view device, NodeStats stats);
+  bool full() const {
+    return num_nodes_.load(std::memory_order_relaxed) >= most_nodes_;
+  }
   struct DeviceStats {
     std::string device;
     std::vector<NodeStats> nodes;
@@ -71,6 +88,8 @@ class StepStatsCollector {
   std::vector<DeviceStats> Take();
 
  private:
+  const int64_t most_nodes_;
+  std::atomic<int64_t> num_nodes_{0};
   Mutex mu_;
   std::vector<DeviceStats> devices_ SLUICE_GUARDED_BY(mu_);
 };

@@ -43,5 +43,26 @@ TEST(StepStatsCollector, GathersNodesByDevice) {
   EXPECT_TRUE(collector.Take().empty());
 }
 
+TEST(StepStatsCollector, HasABound) {
+  StepStatsCollector collector(/*most_nodes=*/2);
+  EXPECT_FALSE(collector.full());
+  collector.Add("cpu0", {});
+  collector.Add("cpu1", {});
+  EXPECT_TRUE(collector.full());
+  collector.Add("cpu1", {});
+  collector.Add("cpu2", {});
+  const auto devices = collector.Take();
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[1].nodes.size(), 1u);
+}
+
+TEST(DeadFetch, IsKnownAgain) {
+  EXPECT_EQ(DeadFetch(3).message(), "Retval[3] does not have value");
+  EXPECT_EQ(DeadFetchOf(DeadFetch(3)), 3);
+  EXPECT_EQ(
+      DeadFetchOf(absl::InvalidArgumentError("Retval[3] does not have value")),
+      std::nullopt);
+}
+
 }  // namespace
 }  // namespace sluice

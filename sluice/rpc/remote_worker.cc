@@ -297,7 +297,8 @@ class RemoteWorker : public PeerWorker,
                      }
                      if (received->require_ack)
                        self->Acknowledge(request.request_id());
-                     done(Parcel{std::move(received->tensor), received->dead});
+                     done(Parcel{std::move(received->tensor), received->dead,
+                                 received->send_start_micros});
                    });
   }
 
@@ -386,10 +387,10 @@ class RemoteWorker : public PeerWorker,
                 Cancellation* cancellation, Rendezvous::RecvDone done) {
     RecvChunks(channel_, request, std::move(first.tensor), *first.chunk,
                cancellation,
-               [self = shared_from_this(),
+               [self = shared_from_this(), sent = first.send_start_micros,
                 done = std::move(done)](absl::StatusOr<Tensor> tensor) mutable {
                  if (tensor.ok()) {
-                   done(Parcel{*std::move(tensor), false});
+                   done(Parcel{*std::move(tensor), false, sent});
                  } else {
                    done(self->Explain(tensor.status()));
                  }
@@ -491,6 +492,7 @@ class RemoteWorker : public PeerWorker,
     std::vector<Parcel> parcels;
     const auto add = [&](pb::RecvTensorResponse* one) -> absl::Status {
       Parcel& parcel = parcels.emplace_back();
+      parcel.sent_micros = response.send_start_micros();
       parcel.dead = one->is_dead();
       if (parcel.dead) return absl::OkStatus();
       SLUICE_ASSIGN_OR_RETURN(

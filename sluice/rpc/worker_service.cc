@@ -611,11 +611,11 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       RecvGroup(std::move(call), request);
       return;
     }
-    const int64_t start = TheClock().WallMicros();
     worker_->RecvTensor(
         request.step_id(), request.rendezvous_key(),
-        [self = shared_from_this(), call, start,
+        [self = shared_from_this(), call,
          request](absl::StatusOr<Parcel> parcel) {
+          const int64_t start = TheClock().WallMicros();
           if (!parcel.ok()) {
             call->Fail(parcel.status());
           } else if (ComesInChunks(request, *parcel)) {
@@ -694,6 +694,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
             return;
           }
           pb::RecvTensorResponse response;
+          response.set_send_start_micros(TheClock().WallMicros());
           for (size_t i = 0; i < parcels->size(); ++i) {
             pb::RecvTensorResponse* one =
                 i == 0 ? &response : response.add_sluice_more();

@@ -117,7 +117,7 @@ TEST_F(SessionTest, OnlyTheTakenBranchOfASwitchRuns) {
   EXPECT_EQ(Scalar(feeds(false), merged), -3.0f);
   Run(feeds(false), {when_true});
   EXPECT_THAT(status_, StatusIs(absl::StatusCode::kInvalidArgument,
-                                HasSubstr("Retval[0] does not have value")));
+                                "Retval[0] does not have value"));
 }
 
 // i = 0; while (i < limit) i += step

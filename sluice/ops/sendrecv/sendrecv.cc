@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "absl/strings/str_format.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/device_name.h"
 #include "sluice/graph/op_registry.h"
@@ -123,19 +124,34 @@ absl::Status Deliver(KernelContext& ctx, int i, absl::StatusOr<Parcel> parcel) {
   return absl::OkStatus();
 }
 
-// The transfer itself in a trace, as TensorFlow writes it.
+// The transfer itself in a trace, as TensorFlow writes it. The call began at
+// `start` and ended at `end`; most of the time between may have been waiting.
 NodeStats TransferStats(const Node& recv, std::string_view name,
-                        const Tensor& tensor, int64_t start_micros,
-                        int64_t end_micros) {
-  const auto bytes = static_cast<int64_t>(tensor.bytes());
-  const int64_t micros = std::max<int64_t>(1, end_micros - start_micros);
+                        const Parcel& parcel, int64_t start, int64_t end) {
+  // The sender has its own clock.
+  if (parcel.sent_micros > 0) {
+    start = std::clamp(parcel.sent_micros, start, std::max(start, end - 1));
+  }
+  const auto bytes = static_cast<int64_t>(parcel.tensor.bytes());
+  const double mega_bytes = static_cast<double>(bytes) / (1 << 20);
+  const double rate =
+      8.0 * static_cast<double>(bytes) /
+      static_cast<double>(std::max<int64_t>(1, end - start));  // Mb/s.
   NodeStats stats;
   stats.node = "RecvTensor";
-  stats.label = StrCat("[", bytes, "B] [", bytes * 8 / micros, "Mb/s] ", name,
-                       " from ", recv.attr<std::string>("send_device"), " to ",
-                       recv.attr<std::string>("recv_device"));
-  stats.scheduled_nanos = stats.start_nanos = start_micros * 1000;
-  stats.end_nanos = end_micros * 1000;
+  stats.label =
+      StrCat(mega_bytes >= 0.1 ? absl::StrFormat("[%.1fMB] ", mega_bytes)
+                               : StrCat("[", bytes, "B] "),
+             rate >= 1000 ? absl::StrFormat("[%.1fGb/s] ", rate / 1000)
+                          : absl::StrFormat("[%fMb/s] ", rate),
+             name, " from ", recv.attr<std::string>("send_device"), " to ",
+             recv.attr<std::string>("recv_device"));
+  stats.scheduled_nanos = stats.start_nanos = start * 1000;
+  stats.end_nanos = end * 1000;
+  if (!parcel.dead) {
+    stats.outputs.push_back(
+        {0, parcel.tensor.dtype(), parcel.tensor.shape(), bytes});
+  }
   return stats;
 }
 
@@ -176,7 +192,7 @@ class RecvKernel : public AsyncKernel {
                   ctx.device().name(),
                   TransferStats(
                       ctx.node(), ctx.node().attr<std::string>("tensor_name"),
-                      parcel->tensor, start, ctx.step().clock->WallMicros()));
+                      *parcel, start, ctx.step().clock->WallMicros()));
             }
             done(Deliver(ctx, 0, std::move(parcel)));
           });
@@ -254,7 +270,7 @@ class RecvGroupKernel : public AsyncKernel {
       for (size_t i = 0; i < parcels->size(); ++i) {
         ctx.step().stats->Add(ctx.device().name(),
                               TransferStats(ctx.node(), names.strings[i],
-                                            (*parcels)[i].tensor, start, end));
+                                            (*parcels)[i], start, end));
       }
     }
     for (int i = 0; i < ctx.num_outputs(); ++i) {
