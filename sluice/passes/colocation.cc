@@ -49,7 +49,9 @@ absl::Status MergeDeviceNames(const DeviceName& from, bool allow_soft,
   return absl::OkStatus();
 }
 
-ColocationGroups::ColocationGroups(int num_nodes) : groups_(num_nodes) {
+ColocationGroups::ColocationGroups(int num_nodes,
+                                   std::function<std::string(int)> describe)
+    : describe_(std::move(describe)), groups_(num_nodes) {
   for (int i = 0; i < num_nodes; ++i) groups_[i].parent = i;
 }
 
@@ -91,7 +93,8 @@ absl::Status ColocationGroups::Unite(const Node& a, const Node& b,
         "Cannot colocate nodes {{colocation_node ", a.name(),
         "}} and {{colocation_node ", b.name(),
         "}} because no device type supports both of those nodes and the other "
-        "nodes colocated with them.");
+        "nodes colocated with them.",
+        describe_(x), describe_(y));
   }
   groups_[x].assigned = std::move(assigned);
   groups_[x].resource = std::move(resource);

@@ -3,6 +3,7 @@
 // them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct ColocationGroup {
 // Thread-compatible. Members are node ids.
 class ColocationGroups {
  public:
-  explicit ColocationGroups(int num_nodes);
+  // `describe` tells of a set, by its root, in errors of types.
+  ColocationGroups(int num_nodes, std::function<std::string(int)> describe);
 
   ColocationGroup& of(int node) { return groups_[Find(node)]; }
   int Find(int node);
@@ -43,6 +45,7 @@ class ColocationGroups {
   absl::Status Unite(const Node& a, const Node& b, bool allow_soft);
 
  private:
+  const std::function<std::string(int)> describe_;
   std::vector<ColocationGroup> groups_;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
@@ -45,12 +47,23 @@ class Placer {
       : graph_(graph),
         options_(options),
         errors_(*errors),
-        groups_(graph.num_nodes()) {
+        groups_(graph.num_nodes(),
+                [this](int root) { return DebugInfo(root); }) {
     for (const DeviceInfo& device : devices) devices_.push_back(&device);
-    std::ranges::sort(devices_, [](const DeviceInfo* a, const DeviceInfo* b) {
+    for (const DeviceInfo& device : options.absent) {
+      devices_.push_back(&device);
+      absent_.insert(device.text);
+    }
+    std::ranges::sort(devices_, [&](const DeviceInfo* a, const DeviceInfo* b) {
       const int x = TypePriority(*a->name.type),
                 y = TypePriority(*b->name.type);
-      return x != y ? x > y : a->text < b->text;
+      if (x != y) return x > y;
+      if (options.prefer_own_task) {
+        const bool own_a = a->name.SameTask(options.own_task);
+        const bool own_b = b->name.SameTask(options.own_task);
+        if (own_a != own_b) return own_a;
+      }
+      return a->text < b->text;
     });
     for (const DeviceInfo* device : devices_) {
       if (std::ranges::count(types_, *device->name.type) == 0) {
@@ -70,6 +83,7 @@ class Placer {
       Note(id, FollowReferences(*graph_.node(id)));
     }
     FollowClasses();
+    grouped_ = true;
     std::vector<Node*> later;
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       Node* node = graph_.node(id);
@@ -85,10 +99,21 @@ class Placer {
     for (Node* node : later) {
       Note(node->id(), Assign(node, ConsumersDevice(*node)));
     }
+    if (!absent_.empty()) RefuseAbsent();
     return absl::OkStatus();
   }
 
  private:
+  // Last, as nodes follow each other also to where they cannot be.
+  void RefuseAbsent() {
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      Node* node = graph_.node(id);
+      if (!absent_.contains(node->assigned_device())) continue;
+      Note(id, options_.refuse(*node, groups_.of(id).assigned));
+      node->set_assigned_device("");
+    }
+  }
+
   void Note(int id, const absl::Status& status) {
     if (!status.ok()) errors_.try_emplace(id, status);
   }
@@ -129,10 +154,10 @@ class Placer {
     if (IsResourceGenerator(node)) group.resource = wanted;
     if (!group.types.empty()) return absl::OkStatus();
     // Another task may know a kernel that this process does not.
-    const bool elsewhere =
-        wanted.job && options_.own_task.job &&
-        (wanted.job != options_.own_task.job ||
-         (wanted.task && wanted.task != options_.own_task.task));
+    const DeviceName& own = options_.own_task;
+    const bool elsewhere = (wanted.job && wanted.job != own.job) ||
+                           (wanted.replica && wanted.replica != own.replica) ||
+                           (wanted.task && wanted.task != own.task);
     // What a function needs is known when it runs; only CPUs are there now.
     if (elsewhere || node.IsControlFlow() || CallsFunction(node)) {
       group.types =
@@ -271,13 +296,27 @@ class Placer {
     const std::vector<const DeviceInfo*>* candidates = &Hard(group);
     std::vector<const DeviceInfo*> found;
     if (candidates->empty() && options_.allow_soft) {
-      found = SoftCandidates(group);
+      bool moves_state = false;
+      found = SoftCandidates(group, &moves_state);
       candidates = &found;
+      if (moves_state && !warned_) {
+        warned_ = true;
+        SLUICE_LOG(WARNING)
+            << "Failed to place the graph without changing the devices of some "
+               "resources. Some of the operations (that had to be colocated "
+               "with resource generating operations) are not supported on the "
+               "resources' devices.";
+      }
     }
     if (candidates->empty()) return Cannot(*node, WhyNot(*node, group));
     const DeviceInfo* chosen = candidates->front();
     for (const DeviceInfo* candidate : *candidates) {
       if (candidate->text == preferred) chosen = candidate;
+    }
+    if (options_.strayed && IsResourceGenerator(*node) &&
+        !group.requested.job && chosen->text != preferred &&
+        chosen->name.job != options_.own_task.job) {
+      options_.strayed(*node, *chosen);
     }
     node->set_assigned_device(chosen->text);
     group.assigned = chosen->name;
@@ -291,7 +330,8 @@ class Placer {
     return absl::OkStatus();
   }
 
-  std::vector<const DeviceInfo*> SoftCandidates(const ColocationGroup& group) {
+  std::vector<const DeviceInfo*> SoftCandidates(const ColocationGroup& group,
+                                                bool* moves_state) const {
     DeviceName wanted = group.requested;
     wanted.type = group.resource.type;
     wanted.id = group.resource.id;
@@ -300,60 +340,130 @@ class Placer {
     wanted.type.reset();
     wanted.id.reset();
     result = Candidates(group, wanted);
-    if (!result.empty() && group.resource.type && !warned_) {
-      warned_ = true;
-      SLUICE_LOG(WARNING)
-          << "Failed to place the graph without changing the devices of some "
-             "resources. Some of the operations (that had to be colocated with "
-             "resource generating operations) are not supported on the "
-             "resources' devices.";
-    }
+    *moves_state = !result.empty() && group.resource.type;
     return result;
   }
 
   absl::Status WhyNot(const Node& node, const ColocationGroup& group) {
+    std::string text = WhyNotText(node, group);
+    bool moves_state = false;
+    if (!options_.allow_soft && !SoftCandidates(group, &moves_state).empty()) {
+      StrAppend(&text,
+                " To run on another device of the same task instead, set "
+                "allow_soft_placement=True in tf.ConfigProto, or use sluice "
+                "run --soft-placement.");
+    }
+    return InvalidArgument(text);
+  }
+
+  std::string WhyNotText(const Node& node, const ColocationGroup& group) {
     std::vector<std::string> names;
-    for (const DeviceInfo* device : devices_) names.push_back(device->text);
+    for (const DeviceInfo* device : devices_) {
+      if (!absent_.contains(device->text)) names.push_back(device->text);
+    }
     std::ranges::sort(names);
     const std::string all = absl::StrJoin(names, ", ");
-    DeviceName asked = group.requested;
-    if (!node.device().empty()) {
-      absl::StatusOr<DeviceName> own = DeviceName::Parse(node.device());
-      if (own.ok()) asked = *own;
+    const std::string wanted =
+        node.device().empty() ? group.requested.ToString() : node.device();
+    const auto debug = [&] { return DebugInfo(groups_.Find(node.id())); };
+    if (wanted.empty()) {
+      return StrCat(
+          "Node had no OpKernel registered to support this operation: "
+          "Operation was ",
+          node.type(), " and inputs were [", InputTypes(node), "].\n", debug());
     }
-    bool exists = false;
-    for (const DeviceInfo* device : devices_)
-      exists |= asked.Covers(device->name);
+    const absl::StatusOr<DeviceName> asked = DeviceName::Parse(wanted);
+    const std::string could_not =
+        StrCat("Could not satisfy explicit device specification '", wanted);
+    if (asked.ok() && *asked != group.requested) {
+      return StrCat(could_not, "' because the node {{colocation_node ",
+                    node.name(),
+                    "}} was colocated with a group of nodes that required "
+                    "incompatible device '",
+                    group.requested.ToString(), "'. All available devices [",
+                    all, "]. ", debug());
+    }
+    const bool exists = std::ranges::any_of(
+        devices_, [&](const DeviceInfo* d) { return asked->Covers(d->name); });
     if (!exists) {
-      const bool gpu = asked.type == "GPU";
-      return InvalidArgument(
-          "{{node ", node.name(), "}} was explicitly assigned to ",
-          node.device().empty() ? asked.ToString() : node.device(),
+      return StrCat(
+          "{{node ", node.name(), "}} was explicitly assigned to ", wanted,
           " but available devices are [ ", all,
           " ]. Make sure the device specification refers to a valid device.",
-          gpu ? " The requested device appears to be a GPU, but CUDA is not "
-                "enabled."
-              : "",
-          gpu ? " To run on another device of the same task instead, set "
-                "allow_soft_placement=True in tf.ConfigProto, or use sluice "
-                "run "
-                "--soft-placement."
-              : "");
+          asked->type == "GPU" ? " The requested device appears to be a GPU, "
+                                 "but CUDA is not enabled."
+                               : "");
     }
-    if (asked.type && std::ranges::count(group.types, *asked.type) == 0) {
-      return InvalidArgument(
-          "Could not satisfy explicit device specification '", node.device(),
-          "' because no supported kernel for ", *asked.type,
-          " devices is available.\nOp: ", node.type(),
-          "\nNode attrs: ", AttrsText(node), "\nRegistered kernels:\n",
-          KernelRegistry::Global().Describe(node.type()));
+    // As in TensorFlow, which does not close the quote.
+    if (!asked->type) return StrCat(could_not, debug());
+    return StrCat(could_not, "' because no supported kernel for ", *asked->type,
+                  " devices is available.", debug(), "\nOp: ", node.type(),
+                  "\nNode attrs: ", AttrsText(node), "\nRegistered kernels:\n",
+                  KernelRegistry::Global().Describe(node.type()));
+  }
+
+  static std::string InputTypes(const Node& node) {
+    std::string text;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      StrAppend(&text, i == 0 ? "" : ", ", DTypeName(node.input_type(i)));
     }
-    return InvalidArgument(
-        "Could not satisfy explicit device specification '", node.device(),
-        "' because the node {{colocation_node ", node.name(),
-        "}} was colocated with a group of nodes that required incompatible "
-        "device '",
-        group.requested.ToString(), "'. All available devices [", all, "]. ");
+    return text;
+  }
+
+  const std::vector<int>& Members(int root) {
+    if (members_.empty() || !grouped_) {
+      members_.clear();
+      for (int id = 0; id < graph_.num_nodes(); ++id) {
+        members_[groups_.Find(id)].push_back(id);
+      }
+    }
+    return members_[root];
+  }
+
+  // What a group is made of, in TensorFlow's words. Members beyond some are
+  // counted only, as each of them may have an error of its own.
+  std::string DebugInfo(int root) {
+    constexpr int kMostMembers = 100;
+    const ColocationGroup& group = groups_.of(root);
+    std::map<std::string, std::string> types;  // By op.
+    std::string members;
+    int count = 0;
+    for (int id : Members(root)) {
+      if (++count > kMostMembers) continue;
+      const Node& node = *graph_.node(id);
+      StrAppend(&members, "  ", node.name(), " (", node.type(), ") ",
+                node.device());
+      if (!node.assigned_device().empty()) {
+        StrAppend(&members,
+                  " framework assigned device=", node.assigned_device());
+      }
+      StrAppend(&members, "\n");
+      std::string& of_op = types[node.type()];
+      if (!of_op.empty()) continue;
+      for (const std::string& type : types_) {
+        if (KernelRegistry::Global().Find(node, type) != nullptr) {
+          StrAppend(&of_op, type, " ");
+        }
+      }
+    }
+    if (count > kMostMembers) {
+      StrAppend(&members, "  and ", count - kMostMembers, " more\n");
+    }
+    std::string ops;
+    for (const auto& [op, of_op] : types)
+      StrAppend(&ops, op, ": ", of_op, "\n");
+    return StrCat(
+        "\nColocation Debug Info:\nColocation group had the following types "
+        "and "
+        "supported devices: \nRoot Member(assigned_device_name_index_=",
+        group.assigned.empty() ? "-1" : "1", " requested_device_name_='",
+        group.requested.ToString(), "' assigned_device_name_='",
+        group.assigned.ToString(), "' resource_device_name_='",
+        group.resource.ToString(), "' supported_device_types_=[",
+        absl::StrJoin(group.types, ", "), "] possible_devices_=[]\n", ops,
+        "\nColocation members, user-requested devices, and framework assigned "
+        "devices, if any:\n",
+        members);
   }
 
   // The one device that all consumers are on, or "". Nodes that only wait for
@@ -375,6 +485,7 @@ class Placer {
   ColocationGroups groups_;
   std::vector<const DeviceInfo*> devices_;  // Best first.
   std::vector<std::string> types_;          // Best first.
+  absl::flat_hash_set<std::string> absent_;
   absl::flat_hash_map<std::string, DeviceName> parsed_;
   absl::flat_hash_map<std::string,
                       std::unique_ptr<std::vector<const DeviceInfo*>>>
@@ -382,6 +493,8 @@ class Placer {
   const std::vector<const DeviceInfo*>* last_ = nullptr;  // Into candidates_,
   DeviceName last_requested_;                             // for this
   std::vector<std::string> last_types_;                   // and this.
+  bool grouped_ = false;  // The groups do not change any more.
+  absl::flat_hash_map<int, std::vector<int>> members_;  // By root, if needed.
   bool warned_ = false;
 };
 

@@ -3,6 +3,7 @@
 // which devices have a kernel, and the smallest name among what is left.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -21,6 +22,18 @@ struct PlaceOptions {
   // The task whose kernels this process knows; nodes asked to run elsewhere may
   // use ops that have no kernel here.
   DeviceName own_task;
+  // What nothing else decides goes to own_task, as in TensorFlow 2, and not to
+  // the first device by name.
+  bool prefer_own_task = false;
+  // Called for each node that makes state and went to another job than
+  // own_task's without having asked for any, nor following others. May be
+  // empty.
+  std::function<void(const Node& node, const DeviceInfo& device)> strayed = {};
+  // Devices of tasks that are not there. Nodes are placed as if they were: a
+  // node that belongs on one has no device but an error, made by `refuse`.
+  std::span<const DeviceInfo> absent = {};
+  std::function<absl::Status(const Node& node, const DeviceName& device)>
+      refuse = {};
 };
 
 // Why a node has no device, by node id.

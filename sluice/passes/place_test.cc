@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sluice/graph/op_registry.h"
 #include "sluice/graph/scope.h"
+#include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/testing/op_test.h"
 
 namespace sluice {
@@ -14,6 +16,12 @@ using testing::HasSubstr;
 constexpr char kPsCpu[] = "/job:ps/replica:0/task:0/device:CPU:0";
 constexpr char kWorkerCpu0[] = "/job:worker/replica:0/task:0/device:CPU:0";
 constexpr char kWorkerCpu1[] = "/job:worker/replica:0/task:0/device:CPU:1";
+
+// Known here, but by no kernel.
+SLUICE_OP(PlaceTestWithoutKernel)
+    .Output("y: float")
+    .Stateful()
+    .Shape(shapes::Unknown);
 
 class PlaceTest : public testing::Test {
  protected:
@@ -38,6 +46,7 @@ class PlaceTest : public testing::Test {
     }
     PlaceOptions options;
     options.allow_soft = allow_soft;
+    options.own_task = *DeviceName::Parse("/job:worker/replica:0/task:0");
     errors_.clear();
     ASSERT_TRUE(Place(graph_, devices, options, &errors_).ok());
   }
@@ -115,6 +124,65 @@ TEST_F(PlaceTest, AGroupThatCannotBeIsNamedFromItsNewMemberOn) {
             "Cannot colocate nodes {{colocation_node b}} and {{colocation_node "
             "a}}: Cannot merge devices with incompatible jobs: '/job:worker' "
             "and '/job:ps/replica:0/task:0/device:CPU:0'\n\t [[{{node b}}]]");
+}
+
+TEST_F(PlaceTest, SoftPlacementIsSuggestedWhereItWouldHelp) {
+  const auto hint = HasSubstr("set allow_soft_placement=True");
+  for (const char* device : {"/cpu:7", "/device:FOO:0", "/job:ps/gpu:0"}) {
+    const Node* a = On(device).Scalar(1.0f).node;
+    Run();
+    EXPECT_THAT(ErrorOf(a), hint) << device;
+  }
+  const Node* b = On("/job:nowhere/gpu:0").Scalar(1.0f).node;
+  Run();
+  EXPECT_THAT(ErrorOf(b), testing::Not(hint));
+}
+
+TEST_F(PlaceTest, AGroupIsToldOfInItsErrors) {
+  Node* a = On("/job:ps/task:0").Named("a").Scalar(1.0f).node;
+  Node* b = On("/cpu:5").Named("b").Add("Neg", {Output{a, 0}}).node;
+  Join(b, "a");
+  Run();
+  // As TensorFlow 1.15.5 writes it.
+  EXPECT_THAT(
+      ErrorOf(a),
+      HasSubstr(
+          "Could not satisfy explicit device specification '/job:ps/task:0' "
+          "because the node {{colocation_node a}} was colocated with a group "
+          "of nodes that required incompatible device "
+          "'/job:ps/task:0/device:CPU:5'. All available devices "
+          "[/job:ps/replica:0/task:0/device:CPU:0, "
+          "/job:worker/replica:0/task:0/device:CPU:0, "
+          "/job:worker/replica:0/task:0/device:CPU:1]. \n"
+          "Colocation Debug Info:\n"
+          "Colocation group had the following types and supported devices: \n"
+          "Root Member(assigned_device_name_index_=-1 "
+          "requested_device_name_='/job:ps/task:0/device:CPU:5' "
+          "assigned_device_name_='' resource_device_name_='' "
+          "supported_device_types_=[CPU] possible_devices_=[]\n"
+          "Const: CPU \nNeg: CPU \n\n"
+          "Colocation members, user-requested devices, and framework assigned "
+          "devices, if any:\n"
+          "  a (Const) /job:ps/task:0\n  b (Neg) /device:CPU:5\n"));
+}
+
+TEST_F(PlaceTest, AnotherTaskMayKnowAKernel) {
+  const auto add = [&](const std::string& device) {
+    return On(device).AddNode("PlaceTestWithoutKernel", {});
+  };
+  const auto unknown = HasSubstr("No OpKernel was registered");
+  for (const char* own : {"", "/task:0", "/job:worker", "/cpu:0"}) {
+    Node* node = add(own);
+    Run();
+    EXPECT_THAT(ErrorOf(node), unknown) << own;
+  }
+  // As TensorFlow 1.15.5 says of these.
+  Node* elsewhere = add("/task:1");
+  Run();
+  EXPECT_THAT(ErrorOf(elsewhere), HasSubstr("explicitly assigned to /task:1"));
+  Node* on_ps = add("/job:ps");
+  Run();
+  EXPECT_EQ(on_ps->assigned_device(), kPsCpu);
 }
 
 TEST_F(PlaceTest, ADeviceThatIsNotThereIsAnErrorOfItsNodeAlone) {
