@@ -102,3 +102,70 @@ def test_a_transfer_is_named_for_what_it_is():
     trace = timeline.Timeline(metadata.step_stats)
     events = json.loads(trace.generate_chrome_trace_format())["traceEvents"]
     assert "RecvTensor" in [event["name"] for event in events]
+
+
+def test_an_arrow_leads_from_a_send_to_its_receivers():
+    metadata = tf.RunMetadata()
+
+    def ran(device, start, label):
+        device.node_stats.add(node_name=label.split(" ")[0],
+                              timeline_label=label, all_start_micros=start,
+                              all_end_rel_micros=2)
+
+    ps = metadata.step_stats.dev_stats.add(device="/job:ps/task:0")
+    worker = metadata.step_stats.dev_stats.add(device="/job:worker/task:0")
+    ran(ps, 1, "w = VariableV2()")
+    ran(ps, 10, "w/_S0 = _Send(edge_7_w @/job:worker/task:0")
+    ran(worker, 2, "w/_S1 = _Recv(edge_7_w @/job:ps/task:0")
+    ran(worker, 2, "g = _SluiceRecvGroup(edge_7_w, edge_8_x @/job:ps/task:0")
+    trace = timeline.Timeline(metadata.step_stats)
+    events = json.loads(trace.generate_chrome_trace_format())["traceEvents"]
+    starts = {e["id"]: e for e in events if e["ph"] == "s"}
+    ends = [e for e in events if e["ph"] == "t"]
+    assert [e["name"] for e in ends] == ["edge_7_w", "edge_7_w"]
+    assert {starts[e["id"]]["pid"] for e in ends} == {1}
+    assert {starts[e["id"]]["ts"] for e in ends} == {12}
+    assert {e["pid"] for e in ends} == {3}
+
+
+def test_both_ends_of_a_transfer_name_its_tensor():
+    metadata = tf.RunMetadata()
+    with tf.device("/cpu:0"):
+        x = tf.placeholder_with_default([1.0, 2.0], [2], name="x")
+    with tf.device("/cpu:1"):
+        y = tf.negative(x, name="y")
+    config = tf.ConfigProto(device_count={"CPU": 2})
+    with tf.Session(config=config) as sess:
+        sess.run(y.op,
+                 options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+                 run_metadata=metadata)
+    labels = [node.timeline_label for device in metadata.step_stats.dev_stats
+              for node in device.node_stats]
+    place = "/job:localhost/replica:0/task:0/device:CPU:"
+    assert [l for l in labels if " = _Send(edge_" in l and
+            l.endswith("_x @" + place + "1")]
+    assert [l for l in labels if l.endswith("_x @" + place + "0")]
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_a_local_session_traces_at_any_level(level):
+    metadata = tf.RunMetadata()
+    with tf.Session() as sess:
+        sess.run(tf.no_op(name="n"), run_metadata=metadata,
+                 options=tf.RunOptions(trace_level=level))
+    assert metadata.step_stats.dev_stats
+    assert all(node.thread_id for device in metadata.step_stats.dev_stats
+               for node in device.node_stats)
+
+
+@pytest.mark.parametrize("level, traced", [(1, False), (2, False), (3, True)])
+def test_a_server_traces_at_the_full_level_alone(level, traced):
+    server = tf.train.Server.create_local_server()
+    for target in (server.target,
+                   server.target.replace("localhost", "LOCALHOST")):
+        metadata = tf.RunMetadata()
+        with tf.Session(target) as sess:
+            sess.run(tf.no_op(name="n"), run_metadata=metadata,
+                     options=tf.RunOptions(trace_level=level))
+        assert bool(metadata.step_stats.dev_stats) == traced
+    server.stop()

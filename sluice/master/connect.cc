@@ -15,10 +15,18 @@ namespace {
 constexpr auto kFirstLine = std::chrono::seconds(3);
 constexpr auto kNextLine = std::chrono::seconds(10);
 
+// Whether `device` may be one of `task`.
+bool Means(const DeviceName& device, const std::string& task) {
+  const absl::StatusOr<DeviceName> name = DeviceName::Parse(task);
+  return name.ok() && PassesFilters(*name, {device});
+}
+
 // Shared by the calls that are out.
 struct Connecting : std::enable_shared_from_this<Connecting> {
   std::vector<ConnectedTask> tasks;
   SessionOptions options;
+  std::string own_task;
+  std::vector<DeviceName> filters;
   std::shared_ptr<Cancellation> cancellation;
   // Ends the calls that are still out.
   Cancellation stop;
@@ -46,6 +54,12 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
       if (devices.ok()) {
         tasks[i].devices = *std::move(devices);
         if (options.cluster) Rename(&tasks[i]);
+        // As in TensorFlow, a master sees all devices of its own task.
+        if (tasks[i].name != own_task) {
+          std::erase_if(tasks[i].devices, [&](const DeviceInfo& device) {
+            return !PassesFilters(device.name, filters);
+          });
+        }
       } else if (status.ok()) {
         status = WithMessage(
             devices.status(),
@@ -125,6 +139,7 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
     for (const std::string& text : options.wanted_devices) {
       const absl::StatusOr<DeviceName> device = DeviceName::Parse(text);
       if (!device.ok()) return false;
+      if (options.prefer_own_task && Means(*device, own_task)) continue;
       for (const std::string& task : Missing()) {
         if (WouldGoTo(task, *device, present)) return false;
       }
@@ -261,13 +276,16 @@ std::chrono::milliseconds DefaultTaskDeadline() {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
-bool PassesFilters(const DeviceName& task,
+bool PassesFilters(const DeviceName& name,
                    const std::vector<DeviceName>& filters) {
   if (filters.empty()) return true;
+  const auto agree = [](const auto& filter, const auto& part) {
+    return !filter || !part || filter == part;
+  };
   return std::ranges::any_of(filters, [&](const DeviceName& filter) {
-    return (!filter.job || filter.job == task.job) &&
-           (!filter.replica || filter.replica == task.replica) &&
-           (!filter.task || filter.task == task.task);
+    return agree(filter.job, name.job) && agree(filter.replica, name.replica) &&
+           agree(filter.task, name.task) && agree(filter.type, name.type) &&
+           agree(filter.id, name.id);
   });
 }
 
@@ -285,8 +303,7 @@ absl::StatusOr<std::vector<DeviceName>> ParseFilters(
 bool WouldGoTo(const std::string& task, const DeviceName& device,
                std::span<const std::string> present) {
   const auto fits = [&](const std::string& name) {
-    const absl::StatusOr<DeviceName> parsed = DeviceName::Parse(name);
-    return parsed.ok() && PassesFilters(*parsed, {device});
+    return Means(device, name);
   };
   // The first by name is taken; "task:10" comes before "task:2".
   return fits(task) &&
@@ -307,6 +324,8 @@ void ConnectTasks(WorkerCache& workers, const std::string& own_task,
   }
   auto state = std::make_shared<Connecting>();
   state->options = options;
+  state->own_task = own_task;
+  state->filters = *filters;
   state->cancellation = cancellation;
   for (const std::string& task : workers.Tasks()) {
     absl::StatusOr<DeviceName> name = DeviceName::Parse(task);

@@ -30,8 +30,8 @@ bool WouldGoTo(const std::string& task, const DeviceName& device,
 // Partial device names, as of tasks.
 absl::StatusOr<std::vector<DeviceName>> ParseFilters(
     std::span<const std::string> texts);
-// Whether one of them means `task`, or there are none.
-bool PassesFilters(const DeviceName& task,
+// Whether one of them can mean the task or device `name`, or there are none.
+bool PassesFilters(const DeviceName& name,
                    const std::vector<DeviceName>& filters);
 
 using ConnectDone =

@@ -74,6 +74,29 @@ TEST(ConnectTasks, AsksOnlyWhomTheFiltersLeaveAndItself) {
                        "Invalid device filter: not a device"));
 }
 
+TEST(ConnectTasks, FiltersHideDevicesOfOtherTasks) {
+  FakeWorkers workers({"a", "b"});
+  SessionOptions options;
+  const auto devices = [&](const std::string& filter) {
+    options.device_filters = {filter};
+    std::vector<std::string> names;
+    const TasksOr tasks = Connecting(workers, options).Wait();
+    for (const ConnectedTask& task : *tasks) {
+      for (const DeviceInfo& device : task.devices) {
+        names.push_back(device.text);
+      }
+    }
+    return names;
+  };
+  const std::string a = "/job:a/replica:0/task:0/device:CPU:0";
+  const std::string b = "/job:b/replica:0/task:0/device:CPU:0";
+  EXPECT_THAT(devices("/job:b/device:CPU:0"), ElementsAre(a, b));
+  EXPECT_THAT(devices("/device:CPU:0"), ElementsAre(a, b));
+  // As in TensorFlow, its own devices a master always sees.
+  EXPECT_THAT(devices("/job:b/device:CPU:1"), ElementsAre(a));
+  EXPECT_THAT(devices("/device:GPU:0"), ElementsAre(a));
+}
+
 TEST(ConnectTasks, AnErrorNamesItsTask) {
   FakeWorkers workers({"a", "b"});
   workers["b"].answers_status = false;

@@ -5,8 +5,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
+#include "sluice/base/thread_pool.h"
 #include "sluice/base/timer.h"
 #include "sluice/master/connect.h"
 #include "sluice/worker/worker.h"
@@ -95,6 +97,8 @@ SessionOptions Merged(const SessionOptions& server, SessionOptions client) {
   client.bfloat16_transfers |= server.bfloat16_transfers;
   client.static_graph |= server.static_graph;
   client.no_partition_graphs |= server.no_partition_graphs;
+  client.prefer_own_task |= server.prefer_own_task;
+  client.eager_placement |= server.eager_placement;
   client.place_pruned_graph |= server.place_pruned_graph;
   client.fold_constants &= server.fold_constants;
   client.merge_common &= server.merge_common;
@@ -197,6 +201,11 @@ void Master::CreateSession(SessionOptions options,
     SLUICE_LOG(WARNING)
         << "Distributed session does not support the place_pruned_graph "
            "option.";
+  }
+  if (!options.without_effect.empty()) {
+    SLUICE_LOG(WARNING) << "These options of the session are set and have no "
+                           "effect: "
+                        << absl::StrJoin(options.without_effect, ", ");
   }
   if (options.operation_timeout_ms > 0 && env->name_tasks) {
     CallLater(std::chrono::milliseconds(options.operation_timeout_ms),
@@ -403,6 +412,7 @@ class OneWorker : public WorkerCache {
 }  // namespace
 
 std::shared_ptr<Master> MakePrivateMaster(const SessionOptions& options) {
+  SetComputePoolSize(options.compute_threads);
   DeviceName task;
   task.job = "localhost";
   task.replica = 0;

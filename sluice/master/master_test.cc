@@ -6,6 +6,8 @@
 #include <future>
 #include <thread>
 
+#include "absl/functional/function_ref.h"
+#include "sluice/base/logging.h"
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/master/testing/fake_worker.h"
@@ -337,9 +339,28 @@ TEST_F(MasterTest, OnlyStepsThatReachATaskThatWasLeftOutFail) {
     return scope.status();
   }));
   EXPECT_TRUE((*session)->Plan({{}, {}, {"on_a"}}).ok());
-  EXPECT_THAT((*session)->Plan({{}, {}, {"on_b"}}).status(),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("Node on_b needs /job:b/replica:0/task:0")));
+  const auto refused =
+      StatusIs(absl::StatusCode::kUnavailable,
+               HasSubstr("Node on_b needs /job:b/replica:0/task:0"));
+  EXPECT_THAT((*session)->Plan({{}, {}, {"on_b"}}).status(), refused);
+  // Everything is placed again when the graph grows.
+  SLUICE_ASSERT_OK((*session)->Extend([](Graph& graph) {
+    Scope scope(graph);
+    scope.Device("/job:a").Named("more").AddNode("NoOp", {});
+    scope.Device("/job:nowhere").Named("lost").AddNode("NoOp", {});
+    // Stands with what is on /job:a, though alone it could be on both.
+    AttrList classes;
+    classes.strings = {"loc:@on_a"};
+    scope.Named("beside_a").AddNode("NoOp", {}, {{"_class", classes}});
+    return scope.status();
+  }));
+  EXPECT_TRUE((*session)->Plan({{}, {}, {"more"}}).ok());
+  EXPECT_TRUE((*session)->Plan({{}, {}, {"beside_a"}}).ok());
+  EXPECT_THAT((*session)->Plan({{}, {}, {"on_b"}}).status(), refused);
+  EXPECT_THAT((*session)->Plan({{}, {}, {"lost"}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("available devices are [ "
+                                 "/job:a/replica:0/task:0/device:CPU:0 ]")));
   (*workers_)["b"].AnswerStatus(absl::UnavailableError("late"));
 }
 
@@ -435,6 +456,161 @@ TEST_F(MasterTest, OnlyStepsThatReachANodeThatCannotBePlacedFail) {
       StatusIs(absl::StatusCode::kInvalidArgument,
                testing::AllOf(HasSubstr("lost"), HasSubstr("/job:nowhere"),
                               HasSubstr("/job:b/replica:0/task:0"))));
+}
+
+// The lines that the master logs meanwhile.
+std::vector<std::string> Logged(absl::FunctionRef<void()> what) {
+  static Mutex mu;
+  std::vector<std::string> lines;
+  SetLogSinkForTest([&](LogLevel, const std::string& line) {
+    MutexLock lock(mu);
+    lines.push_back(line);
+  });
+  what();
+  SetLogSinkForTest({});
+  return lines;
+}
+
+TEST_F(MasterTest, StateThatStraysToAnotherJobIsWarnedOfOnce) {
+  for (const bool other : {true, false}) {
+    std::shared_ptr<MasterSession> session;
+    // The own task is /job:b's, or /job:a's, which unplaced ops go to.
+    MasterEnv env;
+    env.workers = workers_;
+    env.own_task =
+        other ? "/job:b/replica:0/task:0" : "/job:a/replica:0/task:0";
+    Master master(env, SessionOptions());
+    master.CreateSession({}, nullptr, [&](SessionOr s) { session = *s; });
+    const auto grow = [&](const std::string& name) {
+      return Logged([&] {
+        SLUICE_ASSERT_OK(session->Extend([&](Graph& graph) {
+          Scope scope(graph);
+          scope.Named(name).AddNode(
+              "VariableV2", {},
+              {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}});
+          scope.Named(name + "_neg").Add("Neg", {scope.Scalar(1.0f)});
+          return scope.status();
+        }));
+        SLUICE_EXPECT_OK(session->Plan({{}, {}, {name}}).status());
+      });
+    };
+    const auto warns = testing::Contains(testing::AllOf(
+        HasSubstr("x on /job:a"), HasSubstr("sluice_prefer_own_task")));
+    if (other) {
+      EXPECT_THAT(grow("x"), warns);
+    } else {
+      EXPECT_THAT(grow("x"), IsEmpty());
+    }
+    EXPECT_THAT(grow("y"), IsEmpty());
+  }
+}
+
+TEST_F(MasterTest, UnplacedOpsGoToTheSessionsTaskOnRequest) {
+  MasterEnv env;
+  env.workers = workers_;
+  env.own_task = "/job:b/replica:0/task:0";
+  Master master(env, SessionOptions());
+  SessionOptions options;
+  for (const bool prefer : {false, true}) {
+    options.prefer_own_task = prefer;
+    std::shared_ptr<MasterSession> session;
+    master.CreateSession(options, nullptr, [&](SessionOr s) { session = *s; });
+    SLUICE_ASSERT_OK(session->Extend([](Graph& graph) {
+      Scope scope(graph);
+      scope.Named("anywhere").AddNode("NoOp", {});
+      scope.Device("/cpu:0").Named("any_cpu").AddNode("NoOp", {});
+      return scope.status();
+    }));
+    const int on_a = (*workers_)["a"].registered;
+    const int on_b = (*workers_)["b"].registered;
+    SLUICE_EXPECT_OK(session->Plan({{}, {}, {"anywhere", "any_cpu"}}).status());
+    EXPECT_EQ((*workers_)["a"].registered - on_a, prefer ? 0 : 1);
+    EXPECT_EQ((*workers_)["b"].registered - on_b, prefer ? 1 : 0);
+  }
+}
+
+TEST_F(MasterTest, EagerPlacementFailsEveryStep) {
+  SessionOptions options;
+  options.eager_placement = true;
+  std::shared_ptr<MasterSession> session;
+  master_->CreateSession(options, nullptr, [&](SessionOr s) { session = *s; });
+  SLUICE_ASSERT_OK(session->Extend([](Graph& graph) {
+    Scope scope(graph);
+    scope.Named("fine").AddNode("NoOp", {});
+    scope.Device("/job:nowhere").Named("lost").AddNode("NoOp", {});
+    return scope.status();
+  }));
+  EXPECT_THAT(session->Plan({{}, {}, {"fine"}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("device for operation lost")));
+}
+
+TEST_F(MasterTest, OptionsThatChangeNothingAreNamedOnce) {
+  SessionOptions options;
+  options.without_effect = {"graph_options.x", "rpc_options.y"};
+  const auto lines = Logged([&] {
+    master_->CreateSession(options, nullptr, [](const SessionOr&) {});
+  });
+  EXPECT_THAT(lines, testing::Contains(HasSubstr(
+                         "have no effect: graph_options.x, rpc_options.y")));
+}
+
+TEST_F(MasterTest, AFetchThatWasNotMadeIsNamedByItsKey) {
+  auto session = *Create();
+  SLUICE_ASSERT_OK(session->Extend([](Graph& graph) {
+    Scope scope(graph);
+    scope.Device("/job:a").Named("x").Scalar(1.0f);
+    return scope.status();
+  }));
+  plan_ = *session->Plan({{}, {"x:0"}, {}});
+  const auto step = Run(*session);
+  (*workers_)["a"].AnswerSteps(DeadFetch(0));
+  constexpr char kCpu[] = "/job:a/replica:0/task:0/device:CPU:0";
+  EXPECT_THAT(
+      *step,
+      StatusIs(absl::StatusCode::kInternal,
+               testing::MatchesRegex(StrCat(
+                   "From /job:a/replica:0/task:0:\nFailed to fetch outputs for "
+                   "step [0-9]+. \\(Original error message: Invalid argument: "
+                   "The tensor returned for ",
+                   kCpu, ";0000000000000001;", kCpu,
+                   ";x:0;0:0 was not valid.\\)"))));
+}
+
+TEST_F(MasterTest, ADebuggerIsRefused) {
+  auto session = SessionWithPlan();
+  MasterSession::RunArgs args;
+  args.options.debug = true;
+  absl::Status status;
+  session->Run(plan_, args, [&](absl::Status s) { status = std::move(s); });
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnimplemented,
+                               HasSubstr("debug_options")));
+}
+
+TEST(PrivateMaster, RefusesAPoolThatIsNotThere) {
+  std::shared_ptr<MasterSession> session;
+  auto master = MakePrivateMaster({});
+  SessionOptions options;
+  options.num_thread_pools = 2;
+  master->CreateSession(options, nullptr, [&](SessionOr s) { session = *s; });
+  SLUICE_ASSERT_OK(session->Extend([](Graph& graph) {
+    Scope scope(graph);
+    scope.Named("x").AddNode("NoOp", {});
+    return scope.status();
+  }));
+  const auto plan = *session->Plan({{}, {}, {"x"}});
+  const auto run = [&](int pool) {
+    MasterSession::RunArgs args;
+    args.options.thread_pool = pool;
+    absl::Status status = absl::UnknownError("");
+    session->Run(plan, args, [&](absl::Status s) { status = std::move(s); });
+    return status;
+  };
+  for (int pool : {-1, 0, 1}) SLUICE_EXPECT_OK(run(pool));
+  for (int pool : {-2, 2}) {
+    EXPECT_EQ(run(pool), absl::InvalidArgumentError(
+                             StrCat("Invalid inter_op_thread_pool: ", pool)));
+  }
 }
 
 TEST(PrivateMaster, TellsItsDeviceMapping) {

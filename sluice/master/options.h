@@ -58,6 +58,16 @@ struct SessionOptions {
   bool merge_common = true;
   // CPU devices of a session that has its own worker.
   int num_cpus = 1;
+  // Threads to compute with, if this session or server is the first of its
+  // process; 0: the default (base/thread_pool.h).
+  int compute_threads = 0;
+  // Pools that steps of a session in this process may name.
+  int num_thread_pools = 1;
+  // Ops that ask for no task go to the session's own, not to the first device
+  // of the cluster.
+  bool prefer_own_task = false;
+  // A node that cannot be placed fails every step, not only those that need it.
+  bool eager_placement = false;
   // How long a session waits for tasks that do not answer, counted from the
   // change in any of them.
   std::chrono::milliseconds task_deadline = DefaultTaskDeadline();
@@ -71,13 +81,20 @@ struct SessionOptions {
   bool remote = false;
   // What the client asked for that only the log knows.
   bool place_pruned_graph = false;
+  std::vector<std::string> without_effect = {};  // Names of options.
   std::string text = {};
 };
 
 struct RunOptions {
   int64_t timeout_ms = 0;  // 0: the session's.
   bool trace = false;
+  // Traces in a local session alone, as TensorFlow's lower levels do.
+  bool trace_local = false;
   bool partition_graphs = false;
+  // -1: the calling thread.
+  int thread_pool = 0;
+  // Tensors are to be watched.
+  bool debug = false;
 };
 
 // What a step reports about itself, if asked to.

@@ -70,6 +70,12 @@ void MasterSession::TryToCreate(const MasterEnv& env,
           return;
         }
         for (ConnectedTask& task : *tasks) {
+          if (!task.missing.empty()) {
+            DeviceInfo& device = state->absent.emplace_back();
+            device.text = StrCat(task.name, "/device:CPU:0");
+            // The name was parsed when the tasks were asked.
+            device.name = *DeviceName::Parse(device.text);
+          }
           (task.missing.empty() ? state->tasks : state->left_out)
               .push_back(std::move(task));
         }
@@ -172,24 +178,26 @@ int64_t MasterSession::graph_version() const {
   return state_->version;
 }
 
-void MasterSession::State::RefuseLeftOut() {
-  if (left_out.empty()) return;
-  std::vector<std::string> present;
-  for (const ConnectedTask& task : tasks) present.push_back(task.name);
-  for (int id = placed_nodes; id < graph.num_nodes(); ++id) {
-    Node& node = *graph.node(id);
-    const absl::StatusOr<DeviceName> device = DeviceName::Parse(node.device());
-    if (!device.ok()) continue;  // Placing it said what is wrong.
-    for (const ConnectedTask& task : left_out) {
-      if (!WouldGoTo(task.name, *device, present)) continue;
-      node.set_assigned_device("");
-      place_errors[id] =
-          Unavailable("Node ", node.name(), " needs ", task.name,
-                      ", which was not there when the session was opened (",
-                      task.missing, "). Open a new session.");
-      break;
-    }
+void MasterSession::State::WarnOfStrays(const std::string& first) {
+  warned_of_strays = true;
+  SLUICE_LOG(WARNING)
+      << "Variables, queues or the like that ask for no task are in another "
+         "job than the session's target, "
+      << env.own_task << "; the first is " << first
+      << ". The first device by name takes them; name a device for them, or "
+         "set sluice_prefer_own_task in the session's ConfigProto.";
+}
+
+absl::Status MasterSession::State::LeftOut(const Node& node,
+                                           const DeviceName& device) const {
+  const std::string name(TaskOf(device.ToString()));
+  for (const ConnectedTask& task : left_out) {
+    if (task.name != name) continue;
+    return Unavailable("Node ", node.name(), " needs ", name,
+                       ", which was not there when the session was opened (",
+                       task.missing, "). Open a new session.");
   }
+  return Internal("Node ", node.name(), " needs ", name);
 }
 
 absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
@@ -198,6 +206,12 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
   {
     MutexLock lock(graph_mu);
     SLUICE_RETURN_IF_ERROR(PlaceNewNodes());
+    if (options.eager_placement && !place_errors.empty()) {
+      return std::ranges::min_element(
+                 place_errors, {},
+                 [](const auto& error) { return error.first; })
+          ->second;
+    }
     SLUICE_ASSIGN_OR_RETURN(step,
                             BuildStepGraph(graph, signature, client_device));
     for (int id = 0; id < step->num_nodes(); ++id) {
@@ -297,7 +311,7 @@ void MasterSession::MakePlan(const StepSignature& signature,
   }
   auto plan = std::make_shared<StepPlan>();
   plan->num_feeds = signature.feeds.size();
-  plan->num_fetches = signature.fetches.size();
+  plan->fetches = signature.fetches;
   plan->partial = signature.partial;
   plan->has_transfers = parts->size() > 1 || SpansDevices(*parts);
   for (Part& part : *parts) {
@@ -420,6 +434,18 @@ absl::Status MasterSession::ReleaseCallable(int64_t handle) {
 
 namespace {
 
+// What a distributed session says of a fetch that was not made, in TensorFlow's
+// words.
+absl::Status NoFetch(const MasterStep& step, int fetch,
+                     const DeviceInfo& client) {
+  return Internal("Failed to fetch outputs for step ", step.id,
+                  ". (Original error message: Invalid argument: The tensor "
+                  "returned for ",
+                  RendezvousKeyPrefix(client.text, client.incarnation,
+                                      client.text, step.plan->fetches[fetch]),
+                  "0:0 was not valid.)");
+}
+
 // One error of several causes, in TensorFlow's form.
 absl::Status Join(std::span<const absl::Status> roots) {
   if (roots.size() == 1) return roots[0];
@@ -457,6 +483,18 @@ int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
 
 void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
                           const RunArgs& args, Done done) {
+  const int pool = args.options.thread_pool;
+  if (!state_->env.name_tasks &&
+      (pool < -1 || pool >= state_->options.num_thread_pools)) {
+    done(InvalidArgument("Invalid inter_op_thread_pool: ", pool));
+    return;
+  }
+  if (args.options.debug) {
+    done(Unimplemented(
+        "RunOptions.debug_options: there is no debugger that watches tensors. "
+        "Fetch them, or print them with tf.Print."));
+    return;
+  }
   if (args.options.partition_graphs && state_->options.no_partition_graphs) {
     done(InvalidArgument(
         "RunOptions.output_partition_graphs() is not supported when "
@@ -472,7 +510,9 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
   step->metadata = args.metadata;
   const size_t num_parts = step->plan->parts.size();
   step->parts = std::make_unique<MasterStep::Part[]>(num_parts);
-  if (args.metadata != nullptr && args.options.trace) {
+  const bool traced = args.options.trace ||
+                      (args.options.trace_local && !state_->env.name_tasks);
+  if (args.metadata != nullptr && traced) {
     step->stats = std::make_unique<StepStatsCollector>();
   }
   const int64_t limit = args.options.timeout_ms > 0
@@ -514,6 +554,10 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
     }
     part.worker->RunGraph(request, [this, step, i](absl::Status status) {
       if (!status.ok()) {
+        if (const std::optional<int> fetch = DeadFetchOf(status);
+            fetch && state_->env.name_tasks) {
+          status = NoFetch(*step, *fetch, state_->client_device);
+        }
         status = state_->AtTask(status, step->plan->parts[i].task);
         bool cause = false;
         {

@@ -34,7 +34,7 @@ class StepPlan {
   };
   std::vector<TaskPart> parts;
   size_t num_feeds = 0;
-  size_t num_fetches = 0;
+  std::vector<std::string> fetches;
   bool partial = false;
   // Tensors change hands between its devices or tasks.
   bool has_transfers = false;
@@ -90,6 +90,8 @@ struct MasterSession::State {
   std::vector<ConnectedTask> tasks;
   std::vector<ConnectedTask> left_out;  // Not there when it was opened.
   std::vector<DeviceInfo> devices;
+  // What the tasks that were left out have at the least.
+  std::vector<DeviceInfo> absent;
   DeviceInfo client_device;
   PlanCache plans{kPlansKept};
   std::atomic<uint64_t> next_step{RandomId()};
@@ -98,6 +100,7 @@ struct MasterSession::State {
   Graph graph SLUICE_GUARDED_BY(graph_mu);
   int placed_nodes SLUICE_GUARDED_BY(graph_mu) = 0;
   PlaceErrors place_errors SLUICE_GUARDED_BY(graph_mu);
+  bool warned_of_strays SLUICE_GUARDED_BY(graph_mu) = false;
   // The graph that a session starts with is version 0.
   int64_t version SLUICE_GUARDED_BY(graph_mu) = -1;
 
@@ -143,22 +146,33 @@ struct MasterSession::State {
     PlaceOptions place;
     place.allow_soft = options.allow_soft_placement;
     place.log = options.log_device_placement;
+    place.prefer_own_task = options.prefer_own_task;
+    std::string stray;
+    if (env.name_tasks && !warned_of_strays) {
+      place.strayed = [&stray](const Node& node, const DeviceInfo& device) {
+        if (stray.empty()) stray = StrCat(node.name(), " on ", device.text);
+      };
+    }
     SLUICE_ASSIGN_OR_RETURN(place.own_task, DeviceName::Parse(env.own_task));
     // Only what has state must stay where it is.
     for (int id = 0; id < placed_nodes; ++id) {
       Node* node = graph.node(id);
       if (!node->op().def.stateful) node->set_assigned_device("");
     }
+    place.absent = absent;
+    place.refuse = [this](const Node& node, const DeviceName& device) {
+      return LeftOut(node, device);
+    };
     place_errors.clear();
     SLUICE_RETURN_IF_ERROR(Place(graph, devices, place, &place_errors));
-    RefuseLeftOut();
+    if (!stray.empty()) WarnOfStrays(stray);
     placed_nodes = graph.num_nodes();
     return absl::OkStatus();
   }
 
-  // Takes back the placement of new nodes that belong on a task that the
-  // session was opened without.
-  void RefuseLeftOut() SLUICE_REQUIRES(graph_mu);
+  void WarnOfStrays(const std::string& first) SLUICE_REQUIRES(graph_mu);
+  // Why a node that belongs on a device of `absent` cannot run.
+  absl::Status LeftOut(const Node& node, const DeviceName& device) const;
   absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature);
   // Step ids only have to differ from those of other sessions; a random start
   // and counting on is enough and costs nothing.

@@ -1,6 +1,7 @@
 #include "sluice/rpc/config.h"
 
 #include "sluice/base/status.h"
+#include "sluice/base/thread_pool.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/cluster.pb.h"
 #include "sluice/proto/config.pb.h"
@@ -37,6 +38,32 @@ void TasksToProto(const std::map<std::string, std::string>& tasks,
   }
 }
 
+namespace {
+
+// What is set and changes nothing here, for one line in the log. Options that
+// change nothing in TensorFlow either are not among them.
+std::vector<std::string> WithoutEffect(const pb::ConfigProto& config) {
+  const pb::GraphOptions& graph = config.graph_options();
+  const pb::RPCOptions& rpc = config.rpc_options();
+  std::vector<std::string> names;
+  const auto add = [&](bool set, const char* name) {
+    if (set) names.emplace_back(name);
+  };
+  add(graph.infer_shapes(), "graph_options.infer_shapes");
+  add(graph.build_cost_model() != 0, "graph_options.build_cost_model");
+  add(graph.enable_recv_scheduling(), "graph_options.enable_recv_scheduling");
+  add(graph.optimizer_options().max_folded_constant_in_bytes() != 0,
+      "graph_options.optimizer_options.max_folded_constant_in_bytes");
+  add(!rpc.compression_algorithm().empty(),
+      "rpc_options.compression_algorithm");
+  add(rpc.cache_rpc_response(), "rpc_options.cache_rpc_response");
+  add(rpc.disable_session_connection_sharing(),
+      "rpc_options.disable_session_connection_sharing");
+  return names;
+}
+
+}  // namespace
+
 SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config,
                                         std::string_view target) {
   SessionOptions options;
@@ -64,6 +91,14 @@ SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config,
   options.place_pruned_graph = config.graph_options().place_pruned_graph();
   options.text = config.ShortDebugString();
   options.use_rpc = config.rpc_options().use_rpc_for_inprocess_master();
+  options.compute_threads =
+      ComputeThreads(config.intra_op_parallelism_threads(),
+                     config.inter_op_parallelism_threads());
+  options.num_thread_pools =
+      std::max(1, config.session_inter_op_thread_pool_size());
+  options.prefer_own_task = config.sluice_prefer_own_task();
+  options.eager_placement = config.sluice_eager_placement();
+  options.without_effect = WithoutEffect(config);
   auto cpus = config.device_count().find("CPU");
   if (cpus != config.device_count().end()) options.num_cpus = cpus->second;
   if (config.cluster_def().job_size() > 0) {
@@ -106,6 +141,8 @@ void SessionOptionsToConfig(const SessionOptions& options,
       options.static_graph);
   config->mutable_experimental()->set_disable_output_partition_graphs(
       options.no_partition_graphs);
+  config->set_sluice_prefer_own_task(options.prefer_own_task);
+  config->set_sluice_eager_placement(options.eager_placement);
   TaskDeadlineToConfig(options, config);
   if (options.cluster) {
     TasksToProto(options.cluster->tasks, config->mutable_cluster_def());
@@ -137,15 +174,27 @@ void RemoveTls(pb::ConfigProto* config) {
 RunOptions RunOptionsFromProto(const pb::RunOptions& proto) {
   RunOptions options;
   options.timeout_ms = proto.timeout_in_ms();
-  options.trace = proto.trace_level() != pb::RunOptions::NO_TRACE;
+  options.trace = proto.trace_level() == pb::RunOptions::FULL_TRACE;
+  options.trace_local = proto.trace_level() >= pb::RunOptions::SOFTWARE_TRACE;
   options.partition_graphs = proto.output_partition_graphs();
+  options.thread_pool = proto.inter_op_thread_pool();
+  options.debug = proto.debug_options().debug_tensor_watch_opts_size() > 0;
   return options;
 }
 
 void RunOptionsToProto(const RunOptions& options, pb::RunOptions* proto) {
   proto->set_timeout_in_ms(options.timeout_ms);
-  if (options.trace) proto->set_trace_level(pb::RunOptions::FULL_TRACE);
+  if (options.trace) {
+    proto->set_trace_level(pb::RunOptions::FULL_TRACE);
+  } else if (options.trace_local) {
+    proto->set_trace_level(pb::RunOptions::SOFTWARE_TRACE);
+  }
   proto->set_output_partition_graphs(options.partition_graphs);
+  proto->set_inter_op_thread_pool(options.thread_pool);
+  // Which tensors does not matter to who refuses it.
+  if (options.debug) {
+    proto->mutable_debug_options()->add_debug_tensor_watch_opts();
+  }
 }
 
 namespace {
@@ -195,6 +244,11 @@ void StepStatsFromProto(const pb::StepStats& proto,
                         StepStatsCollector* collector) {
   for (const pb::DeviceStepStats& device : proto.dev_stats()) {
     for (const pb::NodeExecStats& node : device.node_stats()) {
+      // Adding one more says that some are left out.
+      if (collector->full()) {
+        collector->Add(device.device(), {});
+        return;
+      }
       NodeStats stats;
       stats.node = node.node_name();
       stats.label = node.timeline_label();

@@ -25,6 +25,8 @@ TEST(SessionConfig, CarriesOptionsToAnotherProcess) {
   options.bfloat16_transfers = true;
   options.static_graph = true;
   options.no_partition_graphs = true;
+  options.prefer_own_task = true;
+  options.eager_placement = true;
   options.cluster.emplace();
   options.cluster->tasks = {{"/job:a/replica:0/task:0", "host:1"},
                             {"/job:a/replica:0/task:10", "host:3"},
@@ -40,6 +42,8 @@ TEST(SessionConfig, CarriesOptionsToAnotherProcess) {
   EXPECT_TRUE(got.bfloat16_transfers);
   EXPECT_TRUE(got.static_graph);
   EXPECT_TRUE(got.no_partition_graphs);
+  EXPECT_TRUE(got.prefer_own_task);
+  EXPECT_TRUE(got.eager_placement);
   ASSERT_TRUE(got.cluster.has_value());
   EXPECT_EQ(got.cluster->tasks, options.cluster->tasks);
   EXPECT_EQ(got.cluster->target, "grpc://host:1");
@@ -57,6 +61,37 @@ TEST(SessionConfig, CarriesWhichSimplificationsAreWanted) {
       EXPECT_EQ(got.merge_common, merge);
     }
   }
+}
+
+TEST(SessionConfig, KnowsWhatHasNoEffect) {
+  pb::ConfigProto config;
+  config.set_placement_period(3);
+  config.mutable_graph_options()->set_timeline_step(2);
+  EXPECT_THAT(SessionOptionsFromConfig(config).without_effect,
+              testing::IsEmpty());
+  config.mutable_graph_options()->set_infer_shapes(true);
+  config.mutable_rpc_options()->set_compression_algorithm("gzip");
+  EXPECT_THAT(SessionOptionsFromConfig(config).without_effect,
+              testing::ElementsAre("graph_options.infer_shapes",
+                                   "rpc_options.compression_algorithm"));
+}
+
+TEST(RunOptions, GoToAnotherProcessAndTellTraceLevelsApart) {
+  pb::RunOptions proto;
+  EXPECT_FALSE(RunOptionsFromProto(proto).trace_local);
+  proto.set_trace_level(pb::RunOptions::HARDWARE_TRACE);
+  proto.set_inter_op_thread_pool(7);
+  proto.mutable_debug_options()->add_debug_tensor_watch_opts();
+  RunOptions options = RunOptionsFromProto(proto);
+  pb::RunOptions sent;
+  RunOptionsToProto(options, &sent);
+  options = RunOptionsFromProto(sent);
+  EXPECT_FALSE(options.trace);
+  EXPECT_TRUE(options.trace_local);
+  EXPECT_EQ(options.thread_pool, 7);
+  EXPECT_TRUE(options.debug);
+  proto.set_trace_level(pb::RunOptions::FULL_TRACE);
+  EXPECT_TRUE(RunOptionsFromProto(proto).trace);
 }
 
 TEST(SessionConfig, WithoutAClusterLeavesTheServersOwn) {

@@ -4,7 +4,13 @@ import json
 import re
 
 _LABEL = re.compile(r"^(?:\[.*\] )?(.*) = (.*)\((.*)\)$", re.DOTALL)
-_TRANSFER = re.compile(r"^(.*) = (_(?:Host)?(?:Send|Recv))\((.*) @(.*)$")
+# Both ends of a transfer name its tensors and the other device, without closing
+# the parenthesis.
+_TRANSFER = re.compile(
+    r"^(?:\[.*\] )?(.*) = (_(?:Host)?Send|_(?:Host)?Recv|_SluiceRecvGroup)"
+    r"\((.*) @(.*)$", re.DOTALL)
+# A tensor on its way is named after the node that makes it.
+_EDGE = re.compile(r"^edge_\d+_(.*)$", re.DOTALL)
 
 
 class _Node(object):
@@ -15,7 +21,11 @@ class _Node(object):
         self.tid = 0
         self.start = stats.all_start_micros
         self.duration = max(stats.all_end_rel_micros, 1)
+        self.sends = []  # Tensors to other devices.
         self.name, self.op, self.inputs = _parse(stats)
+        if self.op in ("_Send", "_HostSend"):
+            self.sends = self.inputs
+            self.inputs = [_maker(tensor) for tensor in self.sends]
         self.outputs = stats.output
 
     @property
@@ -30,12 +40,17 @@ def _parse(stats):
         return stats.node_name, stats.node_name, []
     match = _TRANSFER.match(label)
     if match:
-        return match.group(1), match.group(2), [match.group(3)]
+        return match.group(1), match.group(2), match.group(3).split(", ")
     match = _LABEL.match(label)
     if match:
         inputs = [i.strip() for i in match.group(3).split(",") if i.strip()]
         return match.group(1), match.group(2), inputs
     return stats.node_name, label or stats.node_name, []
+
+
+def _maker(tensor):
+    match = _EDGE.match(tensor)
+    return match.group(1) if match else tensor
 
 
 def _process(pid, name):
@@ -97,14 +112,17 @@ def _execution(node):
 def _flows(nodes):
     """Arrows from who makes a tensor to who uses it in another lane."""
     by_name = {}
+    senders = {}
     for node in nodes:
         by_name.setdefault(node.name, node)
+        for tensor in node.sends:
+            senders.setdefault(tensor, node)
     events = []
     for node in nodes:
         for name in node.inputs:
             if name.startswith("^"):
                 continue
-            source = by_name.get(name.split(":")[0])
+            source = senders.get(name) or by_name.get(name.split(":")[0])
             if source is None or (source.pid, source.tid) == (node.pid,
                                                               node.tid):
                 continue
