@@ -10,16 +10,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "sluice/base/file_jail.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/signals.h"
 #include "sluice/base/status.h"
+#include "sluice/base/thread_pool.h"
 #include "sluice/graph/device_name.h"
 #include "sluice/master/device_count.h"
 #include "sluice/master/master.h"
@@ -42,6 +45,50 @@ std::string TargetOf(const std::string& host, int port) {
   return StrCat("grpc://", host, ":", port);
 }
 
+// Keeps calls until the server is started.
+class Gate {
+ public:
+  // For calls that come, instead of `handler`.
+  static CallHandler Before(std::shared_ptr<Gate> gate, CallHandler handler) {
+    gate->handler_ = std::move(handler);
+    return [gate = std::move(gate)](std::shared_ptr<ServerCall> call) {
+      if (gate->open_.load(std::memory_order_acquire) || !gate->Hold(call)) {
+        gate->handler_(std::move(call));
+      }
+    };
+  }
+  void Open() {
+    for (auto& call : Take()) handler_(std::move(call));
+  }
+  // Ends those that wait; later ones go to the handler of a server that is
+  // being stopped.
+  void Close() {
+    for (auto& call : Take()) {
+      call->Fail(Unavailable("The server was stopped before it was started."));
+    }
+  }
+
+ private:
+  using Calls = std::vector<std::shared_ptr<ServerCall>>;
+
+  bool Hold(const std::shared_ptr<ServerCall>& call) {
+    MutexLock lock(mu_);
+    if (open_.load(std::memory_order_relaxed)) return false;
+    held_.push_back(call);
+    return true;
+  }
+  Calls Take() {
+    MutexLock lock(mu_);
+    open_.store(true, std::memory_order_release);
+    return std::exchange(held_, {});
+  }
+
+  CallHandler handler_;
+  std::atomic<bool> open_{false};
+  Mutex mu_;
+  Calls held_ SLUICE_GUARDED_BY(mu_);
+};
+
 }  // namespace
 
 struct Server::State {
@@ -63,8 +110,9 @@ struct Server::State {
   const std::shared_ptr<std::atomic<int>> port =
       std::make_shared<std::atomic<int>>(0);
   std::shared_ptr<Housekeeper> housekeeper;
+  const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
 
-  enum class Life { kNew, kStarted, kStopped };
+  enum class Life { kNew, kStarted, kStopping, kStopped };
   Mutex mu;
   CondVar changed;
   Life life SLUICE_GUARDED_BY(mu) = Life::kNew;
@@ -90,6 +138,7 @@ struct Server::State {
     housekeeper = nullptr;
     for (const std::string& name : targets) RemoveLocalMaster(name, master);
     master->Shutdown();
+    gate->Close();
     service->Shutdown();
     worker->Shutdown();
   }
@@ -149,39 +198,57 @@ bool IsOtherLoopback(const std::string& host) {
          inet_pton(AF_INET, host.c_str(), &address) == 1;
 }
 
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
+bool IsLoopback(std::string host) {
+  host = absl::AsciiStrToLower(host);
+  if (host.ends_with(".")) host.pop_back();
+  return host == "localhost" || host == "ip6-localhost" ||
+         host == "ip6-loopback" || host == "127.0.0.1" || host == "[::1]" ||
          host == "::1" || IsOtherLoopback(host);
 }
 
-// What to listen at for a task of the address `host`.
-std::string BindHost(const std::string& host) {
+constexpr char kAllAddresses[] = "[::]";
+
+// Where a task listens whose host is `own` and that is told `bind`.
+std::string BindHost(const std::string& own, const std::string& bind) {
+  const std::string& host =
+      bind.empty() || bind == ServerOptions::kOwnHost ? own : bind;
   if (IsOtherLoopback(host)) return host;
   // Both loopback addresses, as `localhost` may mean either.
-  return IsLoopback(host) ? "localhost" : "[::]";
+  if (IsLoopback(host)) return "localhost";
+  return bind.empty() ? kAllAddresses : host;
 }
 
 // Why a port cannot be had, asked of the system itself: gRPC does not tell.
 std::string BindProblem(const std::string& host, int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (fd < 0) return "";
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr =
-      IsLoopback(host) ? htonl(INADDR_LOOPBACK) : htonl(INADDR_ANY);
-  if (IsOtherLoopback(host)) {
-    inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+  addrinfo hints = {};
+  // By IPv4 as well, where gRPC listens at all addresses by one IPv6 socket.
+  hints.ai_family = host == kAllAddresses ? AF_INET : AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  std::string name = host;
+  if (name.starts_with("[") && name.ends_with("]")) {
+    name = name.substr(1, name.size() - 2);
   }
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host == kAllAddresses ? nullptr : name.c_str(),
+                                std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) {
+    return StrCat(": ", host, " has no address: ", gai_strerror(error));
+  }
   std::string problem;
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
-      listen(fd, 1) != 0) {
-    problem = StrCat(": port ", port, " cannot be bound: ", strerror(errno),
-                     ". Stop what listens there or choose another port.");
+  const int fd = socket(found->ai_family, SOCK_STREAM, 0);
+  const int on = 1;
+  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (fd >= 0 && (bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
+                  listen(fd, 1) != 0)) {
+    const bool elsewhere = errno == EADDRNOTAVAIL;
+    problem =
+        StrCat(": port ", port, " cannot be bound: ", strerror(errno),
+               elsewhere ? StrCat(". ", host, " is no address of this machine.")
+                         : ". Stop what listens there or choose another port.");
   }
-  close(fd);
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
   return problem;
 }
 
@@ -286,6 +353,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
                      << absl::StrJoin(allowed, ", ");
   }
   SLUICE_RETURN_IF_ERROR(CheckDeviceCount(defaults.num_cpus));
+  SetComputePoolSize(defaults.compute_threads);
   state->worker = Worker::Create(task, defaults.num_cpus, *files);
   state->worker->set_max_graphs(limits.graphs);
   state->worker->set_max_graph_nodes(limits.graph_nodes);
@@ -313,14 +381,23 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   env.max_sessions = limits.sessions;
   state->master = std::make_shared<Master>(std::move(env), defaults);
 
-  if (IsOtherLoopback(address.host)) state->host = address.host;
+  std::string told = given.bind;
+  if (const char* text = std::getenv("SLUICE_BIND");
+      told.empty() && text != nullptr) {
+    told = text;
+  }
+  const std::string bind_host = BindHost(address.host, told);
+  const bool loopback = IsLoopback(bind_host);
+  const bool everywhere = bind_host == kAllAddresses;
+  // Who listens at one address is not reached by localhost.
+  if (!everywhere && bind_host != "localhost") state->host = bind_host;
   state->ServeStatus();
   if (tls == nullptr && LanesAllowed()) state->activity->lane = NewLaneName();
-  const bool loopback = IsLoopback(address.host);
   GenericServer::Options options;
-  options.address = StrCat(BindHost(address.host), ":", address.port);
-  options.handler = MakeTaskHandler(state->worker, state->master, def.cluster(),
-                                    state->activity, limits);
+  options.address = StrCat(bind_host, ":", address.port);
+  options.handler = Gate::Before(
+      state->gate, MakeTaskHandler(state->worker, state->master, def.cluster(),
+                                   state->activity, limits));
   options.counters = {state->activity, &state->activity->calls};
   options.limits = limits;
   options.tls = tls;
@@ -329,7 +406,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   if (!service.ok()) {
     return WithMessage(service.status(),
                        StrCat(service.status().message(),
-                              BindProblem(address.host, address.port)));
+                              BindProblem(bind_host, address.port)));
   }
   state->service = *std::move(service);
   const int port = state->service->port();
@@ -338,7 +415,9 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   LogChannels(state->cluster, job, def.task_index(), port);
   if (!loopback && tls == nullptr) {
     SLUICE_LOG(WARNING)
-        << "This server listens on all addresses of port " << port
+        << "This server listens on "
+        << (everywhere ? "all addresses of" : bind_host + ",") << " port "
+        << port
         << " without encryption: whoever reaches it can run code here and read "
            "its files. Keep it on a trusted network, or switch TLS on: `sluice "
            "certs DIR` makes certificates; give them to every task and client "
@@ -350,7 +429,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   housekeeping.tls = state->tls;
   state->housekeeper = Housekeeper::Start(state->Parts(), housekeeping);
   state->targets = {state->target};
-  if (!IsOtherLoopback(address.host)) {
+  if (state->host == "localhost") {
     for (const std::string& host :
          {std::string("127.0.0.1"), std::string("[::1]"), address.host}) {
       state->targets.push_back(TargetOf(host, port));
@@ -382,7 +461,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::CreateLocal() {
 absl::Status Server::Start() {
   {
     MutexLock lock(state_->mu);
-    if (state_->life == State::Life::kStopped) {
+    if (state_->life >= State::Life::kStopping) {
       return FailedPrecondition("Server has stopped.");
     }
     if (state_->life == State::Life::kStarted) {
@@ -392,6 +471,7 @@ absl::Status Server::Start() {
     }
     state_->life = State::Life::kStarted;
   }
+  state_->gate->Open();
   {
     MutexLock lock(TheServing().mu);
     TheServing().servers.insert(shared_from_this());
@@ -405,14 +485,25 @@ absl::Status Server::Start() {
 absl::Status Server::Stop() {
   {
     MutexLock lock(state_->mu);
+    while (state_->life == State::Life::kStopping) {
+      state_->changed.Wait(state_->mu);
+    }
     if (state_->life == State::Life::kStopped) return absl::OkStatus();
+    state_->life = State::Life::kStopping;
+  }
+  End();
+  return absl::OkStatus();
+}
+
+void Server::End() {
+  state_->Shutdown();
+  {
+    MutexLock lock(state_->mu);
     state_->life = State::Life::kStopped;
   }
-  state_->Shutdown();
   state_->changed.NotifyAll();
   MutexLock lock(TheServing().mu);
   TheServing().servers.erase(shared_from_this());
-  return absl::OkStatus();
 }
 
 absl::Status Server::Join() {
@@ -423,9 +514,15 @@ absl::Status Server::Join() {
 
 bool Server::JoinFor(std::chrono::milliseconds timeout) {
   const auto until = std::chrono::steady_clock::now() + timeout;
-  MutexLock lock(state_->mu);
+  bool unused = false;
+  {
+    MutexLock lock(state_->mu);
+    unused = state_->life == State::Life::kNew;
+    if (unused) state_->life = State::Life::kStopping;
+  }
   // Joining a server that was never started ends it.
-  if (state_->life == State::Life::kNew) state_->life = State::Life::kStopped;
+  if (unused) End();
+  MutexLock lock(state_->mu);
   while (state_->life != State::Life::kStopped) {
     if (!state_->changed.WaitUntil(state_->mu, until)) break;
   }

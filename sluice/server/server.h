@@ -33,6 +33,11 @@ struct ServerOptions {
   // The folders that ops may touch files in. Empty: those that
   // SLUICE_ALLOW_FILES lists; all if there is none.
   std::vector<std::string> allowed_files = {};
+  // Where to listen: a host name or address of this machine; kOwnHost: the one
+  // that the cluster names for this task. Empty: what SLUICE_BIND says, else
+  // loopback for a task whose host is loopback, and all addresses for others.
+  std::string bind = {};
+  static constexpr char kOwnHost[] = "own";
 };
 
 // Thread-safe. A started server goes on serving when its last handle is
@@ -40,7 +45,8 @@ struct ServerOptions {
 class Server : public std::enable_shared_from_this<Server> {
  public:
   // Binds the port; serves from Start on (which Create calls unless told not
-  // to).
+  // to). Calls that come before Start wait for it; as in TensorFlow, sessions
+  // of this process need not.
   static absl::StatusOr<std::shared_ptr<Server>> Create(
       const pb::ServerDef& def, bool start = true,
       const ServerOptions& options = {});
@@ -52,9 +58,9 @@ class Server : public std::enable_shared_from_this<Server> {
   ~Server();
 
   absl::Status Start();
-  // Cancels running steps, refuses new ones, frees the port. Join returns.
+  // Cancels running steps, refuses new ones, frees the port. Then Join returns.
   absl::Status Stop();
-  // Blocks until Stop.
+  // Blocks until Stop. A server that was never started it stops.
   absl::Status Join();
   // False if `timeout` passed first; for callers that must look at signals.
   bool JoinFor(std::chrono::milliseconds timeout);
@@ -72,6 +78,8 @@ class Server : public std::enable_shared_from_this<Server> {
 
  private:
   struct State;
+  // What Stop does, once its caller has said that it goes on.
+  void End();
   explicit Server(std::unique_ptr<State> state);
   const std::unique_ptr<State> state_;
 };

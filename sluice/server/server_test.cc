@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "sluice/base/logging.h"
@@ -347,6 +351,97 @@ TEST(Server, ListensAtTheLoopbackAddressThatItHas) {
             std::string::npos)
       << taken;
   for (const auto& server : servers) SLUICE_EXPECT_OK(server->Stop());
+}
+
+// Whether something listens there.
+bool Listens(const std::string& target) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(
+      static_cast<uint16_t>(std::stoi(target.substr(target.rfind(':') + 1))));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool connected =
+      connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  close(fd);
+  return connected;
+}
+
+pb::ServerDef OneTask(const std::string& address) {
+  pb::ServerDef def;
+  ClusterSpec{{"a", {address}}}.ToProto(def.mutable_cluster());
+  def.set_job_name("a");
+  return def;
+}
+
+TEST(Server, ThatWasNotStartedFreesItsPort) {
+  for (const bool join : {false, true}) {
+    auto server = *Server::Create(OneTask("localhost:0"), /*start=*/false);
+    EXPECT_TRUE(Listens(server->target()));
+    if (join) SLUICE_EXPECT_OK(server->Join());
+    SLUICE_EXPECT_OK(server->Stop());
+    EXPECT_FALSE(Listens(server->target()));
+    EXPECT_EQ(server->Start(),
+              absl::FailedPreconditionError("Server has stopped."));
+  }
+}
+
+TEST(Server, CallsWaitUntilItStarts) {
+  for (const bool start : {true, false}) {
+    auto server = *Server::Create(OneTask("localhost:0"), /*start=*/false);
+    Graph graph;
+    Scope scope(graph);
+    const Output x = scope.Scalar(1.0f);
+    // In the process itself the master is there.
+    auto inside = *Session::Create({server->target()}, graph);
+    SLUICE_EXPECT_OK(inside->Eval(x).status());
+    SessionConfig config{server->target()};
+    config.options.use_rpc = true;
+    auto outside = *Session::Create(config, graph);
+    absl::Status status = absl::UnknownError("waits");
+    Notification over;
+    std::thread client([&] {
+      status = outside->Eval(x).status();
+      over.Notify();
+    });
+    EXPECT_FALSE(over.WaitFor(std::chrono::milliseconds(100)));
+    SLUICE_EXPECT_OK(start ? server->Start() : server->Stop());
+    if (start) {
+      EXPECT_TRUE(over.WaitFor(std::chrono::seconds(60)));
+      SLUICE_EXPECT_OK(server->Stop());
+    } else {
+      // Nobody will ever answer.
+      SLUICE_EXPECT_OK(outside->Close());
+    }
+    client.join();
+    EXPECT_EQ(status.ok(), start) << status;
+  }
+}
+
+TEST(Server, ListensWhereItIsTold) {
+  ServerOptions options;
+  options.bind = "127.0.0.3";
+  auto server = *Server::Create(OneTask("0.0.0.0:0"), /*start=*/true, options);
+  EXPECT_THAT(server->target(), HasSubstr("grpc://127.0.0.3:"));
+  EXPECT_FALSE(Listens(server->target()));
+  SLUICE_EXPECT_OK(server->Stop());
+  options.bind = ServerOptions::kOwnHost;
+  server = *Server::Create(OneTask("127.0.0.4:0"), /*start=*/true, options);
+  EXPECT_THAT(server->target(), HasSubstr("grpc://127.0.0.4:"));
+  SLUICE_EXPECT_OK(server->Stop());
+  setenv("SLUICE_BIND", "192.0.2.1", 1);
+  EXPECT_THAT(Server::Create(OneTask("localhost:0")).status().message(),
+              HasSubstr("192.0.2.1 is no address of this machine"));
+  unsetenv("SLUICE_BIND");
+}
+
+TEST(Server, KnowsLoopbackByOtherNames) {
+  for (const char* name : {"LOCALHOST", "localhost."}) {
+    auto server = *Server::Create(OneTask(StrCat(name, ":0")));
+    EXPECT_THAT(server->target(), HasSubstr("grpc://localhost:")) << name;
+    EXPECT_TRUE(Listens(server->target()));
+    SLUICE_EXPECT_OK(server->Stop());
+  }
 }
 
 TEST(Server, JoinReturnsAfterStop) {

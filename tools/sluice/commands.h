@@ -33,6 +33,7 @@ struct ServeOptions {
   std::string tls;                  // A folder of certificates.
   std::vector<std::string> limits;  // "name=value".
   std::vector<std::string> allowed_files;
+  std::string bind;
 };
 // Serves one task until it is told to stop.
 int Serve(const ServeOptions& options);

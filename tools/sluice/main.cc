@@ -107,6 +107,12 @@ int main(int argc, char** argv) {
       ->type_name("DIR")
       ->check(given)
       ->allow_extra_args(false);
+  server_command
+      ->add_option("--bind", server.bind,
+                   "Listen at this host or address only; own: at the task's "
+                   "own host in the cluster")
+      ->type_name("HOST")
+      ->check(given);
 
   std::string target, tls;
   CLI::App* devices_command =

@@ -34,6 +34,7 @@ absl::StatusOr<ServerOptions> Told(const ServeOptions& options) {
     SLUICE_RETURN_IF_ERROR(told.limits->Set(limit));
   }
   told.allowed_files = options.allowed_files;
+  told.bind = options.bind;
   return told;
 }
 
