@@ -1,6 +1,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "sluice/base/blocking_pool.h"
+#include "sluice/base/hash.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/functions.h"
@@ -57,6 +58,28 @@ absl::Status AddNodes(const pb::GraphDef& def, const Limits& limits,
   options.extend = true;
   options.validate_colocation = false;
   return ImportGraphDef(def, options, graph);
+}
+
+// Of what a step is asked for, without the values of its feeds.
+uint64_t ContentOf(const pb::RunStepRequest& request) {
+  uint64_t hash = Hash64(request.partial_run_handle());
+  const auto add = [&](const std::string& name) {
+    hash = hash * 31 + Hash64(name);
+  };
+  for (const pb::NamedTensorProto& feed : request.feed()) add(feed.name());
+  hash += 1;
+  for (const std::string& name : request.fetch()) add(name);
+  hash += 1;
+  for (const std::string& name : request.target()) add(name);
+  return hash;
+}
+
+// Ids are the clients' own: those of two sessions have nothing to do with each
+// other.
+int64_t IdInSession(int64_t request_id, const std::string& session) {
+  if (request_id == 0) return 0;
+  const auto id = static_cast<uint64_t>(request_id) ^ Hash64(session);
+  return static_cast<int64_t>(id == 0 ? 1 : id);
 }
 
 // Why the steps of a session end that nobody holds any more.
@@ -148,18 +171,14 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
           }
           self->activity_->clients.Add(
               (*session)->handle(), call->peer(),
-              [weak = std::weak_ptr<Master>(self->master_),
-               handle = (*session)->handle()] {
-                if (auto master = weak.lock()) {
-                  master->CloseSession(handle, Collected(),
-                                       [](absl::Status) {});
+              [weak = self->weak_from_this(), handle = (*session)->handle()] {
+                if (auto service = weak.lock()) {
+                  service->Close(handle, Collected(), [](absl::Status) {});
                 }
               });
           // Who has gone away meanwhile does not even know its name.
           call->OnCancel([self, handle = (*session)->handle()] {
-            self->activity_->clients.Remove(handle);
-            self->master_->CloseSession(handle, Collected(),
-                                        [](absl::Status) {});
+            self->Close(handle, Collected(), [](absl::Status) {});
           });
           pb::CreateSessionResponse response;
           response.set_session_handle((*session)->handle());
@@ -221,11 +240,24 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   void RunStep(CallPtr call) {
     auto run = std::make_shared<Running>();
     if (!Parse(call, &run->request)) return;
-    const StepReplies::Found found =
-        replies_.FindOrAdd(run->request.request_id());
+    const pb::RunStepRequest& request = run->request;
+    auto session = master_->FindSession(request.session_handle());
+    // What comes to no session is nobody's request.
+    const StepReplies::Found found = replies_.FindOrAdd(
+        request.session_handle(), session.ok() ? request.request_id() : 0,
+        ContentOf(request));
+    if (found.audience == nullptr) {
+      call->Fail(Twice("RunStep", request));
+      return;
+    }
     run->audience = found.audience;
     found.audience->Join(std::move(call));
     if (!found.first) return;
+    if (!session.ok()) {
+      Finish(*run, session.status());
+      return;
+    }
+    run->session = *std::move(session);
     if (absl::Status status = Prepare(run.get()); !status.ok()) {
       Finish(*run, status);
       return;
@@ -255,19 +287,14 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   template <typename Request>
   static absl::Status Twice(const char* method, const Request& request) {
     return Aborted(
-        "The same ", method,
-        " (Master) request was received twice: ", request.request_id(),
-        " of session ", request.session_handle());
+        "The same ", method, " (Master) request was received twice. Request ",
+        request.request_id(), " of session ", request.session_handle());
   }
 
   absl::Status Prepare(Running* run) {
     pb::RunStepRequest& request = run->request;
-    SLUICE_ASSIGN_OR_RETURN(run->session,
-                            master_->FindSession(request.session_handle()));
-    // Its answer is forgotten by now.
-    if (!ids_.Add(request.request_id())) {
-      return Twice("RunStep", request);
-    }
+    // If not, its answer is forgotten by now.
+    SLUICE_RETURN_IF_ERROR(CheckNew(request, "RunStep"));
     RequestTensors tensors(limits_);
     for (pb::NamedTensorProto& feed : *request.mutable_feed()) {
       run->signature.feeds.push_back(feed.name());
@@ -389,7 +416,9 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
 
   template <typename Request>
   absl::Status CheckNew(const Request& request, const char* method) {
-    if (ids_.Add(request.request_id())) return absl::OkStatus();
+    if (ids_.Add(IdInSession(request.request_id(), request.session_handle()))) {
+      return absl::OkStatus();
+    }
     return Twice(method, request);
   }
 
@@ -505,11 +534,17 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   void CloseSession(CallPtr call) {
     pb::CloseSessionRequest request;
     if (!Parse(call, &request)) return;
-    activity_->clients.Remove(request.session_handle());
-    master_->CloseSession(request.session_handle(), ClosedByClient(),
-                          [call](absl::Status status) {
-                            Answer(*call, status, pb::CloseSessionResponse());
-                          });
+    Close(request.session_handle(), ClosedByClient(),
+          [call](absl::Status status) {
+            Answer(*call, status, pb::CloseSessionResponse());
+          });
+  }
+
+  void Close(const std::string& handle, const absl::Status& why,
+             MasterSession::Done done) {
+    activity_->clients.Remove(handle);
+    master_->CloseSession(handle, why, std::move(done));
+    replies_.Forget(handle);
   }
 
   void ListDevices(CallPtr call) {
@@ -554,13 +589,19 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
         [call](absl::Status status) {
           Answer(*call, status, pb::ResetResponse());
         });
+    // Its sessions are closed, unless it was refused.
+    for (const std::shared_ptr<SessionUse>& use : activity_->clients.List()) {
+      if (master_->FindSession(use->handle()).ok()) continue;
+      activity_->clients.Remove(use->handle());
+      replies_.Forget(use->handle());
+    }
   }
 
   const std::shared_ptr<Master> master_;
   const std::shared_ptr<TaskActivity> activity_;
   const Limits limits_;
   Mutex extend_mu_;
-  RecentIds ids_{10000};
+  RecentIds ids_{100000};
   StepReplies replies_;
 };
 

@@ -109,6 +109,75 @@ TEST_F(ServicesTest, AResetClosesSessionsForGood) {
   EXPECT_EQ(task_.master().num_sessions(), 0);
 }
 
+class RepliesTest : public ServicesTest {
+ protected:
+  std::string OpenAnother() {
+    SLUICE_EXPECT_OK(Open(R"(
+        node { name: "c" op: "Const"
+               attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "value" value { tensor { dtype: DT_FLOAT
+                      tensor_shape {} } } } }
+        node { name: "v" op: "VariableV2"
+               attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "shape" value { shape {} } }
+               attr { key: "container" value { s: "" } } }
+        node { name: "set" op: "Assign" input: "v" input: "x"
+               attr { key: "T" value { type: DT_FLOAT } } }
+        node { name: "x" op: "Placeholder"
+               attr { key: "dtype" value { type: DT_FLOAT } } })"));
+    return handle_;
+  }
+  // What "set" answers when it is fed `value` under this id.
+  absl::StatusOr<float> Set(const std::string& session, int64_t id,
+                            float value) {
+    auto request = Parsed<pb::RunStepRequest>("fetch: 'set:0'");
+    request.set_session_handle(session);
+    request.set_request_id(id);
+    request.add_feed()->set_name("x:0");
+    TensorToProto(Tensor::Scalar(value),
+                  request.mutable_feed(0)->mutable_tensor());
+    pb::RunStepResponse response;
+    SLUICE_RETURN_IF_ERROR(Call(paths::kRunStep, request, &response));
+    SLUICE_ASSIGN_OR_RETURN(const Tensor fetched,
+                            TensorFromProto(response.tensor(0).tensor()));
+    return fetched.scalar<float>();
+  }
+  absl::Status Close(const std::string& session) {
+    pb::CloseSessionRequest request;
+    request.set_session_handle(session);
+    return Call<pb::CloseSessionResponse>(paths::kCloseSession, request);
+  }
+};
+
+TEST_F(RepliesTest, AnAnswerIsRepeatedOnlyToItsOwnSession) {
+  const std::string one = OpenAnother();
+  const std::string other = OpenAnother();
+  EXPECT_EQ(*Set(one, 7, 1), 1);
+  EXPECT_EQ(*Set(one, 7, 2), 1);  // The same again, which is not run.
+  EXPECT_EQ(*Set(other, 7, 3), 3);
+  EXPECT_THAT(Set("nobody", 7, 1).status(),
+              StatusIs(StatusCode::kAborted, "Session nobody is not found."));
+  SLUICE_ASSERT_OK(Close(one));
+  EXPECT_THAT(Set(one, 7, 1).status(),
+              StatusIs(StatusCode::kAborted, HasSubstr("is not found.")));
+  SLUICE_ASSERT_OK(Call<pb::ResetResponse>(paths::kReset, pb::ResetRequest()));
+  EXPECT_THAT(Set(other, 7, 1).status(),
+              StatusIs(StatusCode::kAborted, HasSubstr("is not found.")));
+  EXPECT_TRUE(task_.activity().clients.List().empty());
+}
+
+TEST_F(RepliesTest, AnotherRequestUnderTheSameIdIsAborted) {
+  const std::string session = OpenAnother();
+  SLUICE_ASSERT_OK(Set(session, 7, 1).status());
+  auto request = Parsed<pb::RunStepRequest>("fetch: 'c:0' request_id: 7");
+  request.set_session_handle(session);
+  EXPECT_THAT(
+      Call<pb::RunStepResponse>(paths::kRunStep, request),
+      StatusIs(StatusCode::kAborted,
+               HasSubstr("The same RunStep (Master) request was received "
+                         "twice. Request 7 of session ")));
+}
+
 TEST_F(ServicesTest, AWrongFilterIsNamed) {
   EXPECT_THAT(
       Call<pb::CreateSessionResponse>(

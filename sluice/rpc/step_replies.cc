@@ -1,17 +1,17 @@
 #include "sluice/rpc/step_replies.h"
 
 #include <algorithm>
+#include <deque>
 
+#include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
 #include "sluice/base/timer.h"
 
 namespace sluice {
 namespace {
 
-// A client that lost its connection asks again within seconds.
-constexpr size_t kRepliesKept = 256;
-// A larger answer is not kept at all: the memory is the tensors' own size.
-constexpr size_t kLargestKept = 64 << 10;
+// Of memory for an answer, beside its bytes.
+constexpr size_t kCostOfOne = 512;
 
 }  // namespace
 
@@ -54,11 +54,13 @@ void StepAudience::Leave(const ServerCall* call) {
   // A call that was cancelled still has to be answered.
   gone->Fail(Cancelled("The client went away"));
   if (!alone) return;
-  // A client with a deadline would come back to no time left.
-  if (gone->deadline() - std::chrono::system_clock::now() < grace_) {
+  // A client whose time is up does not come back.
+  const auto left = gone->deadline() - std::chrono::system_clock::now();
+  if (left <= left.zero()) {
     AbandonIfAlone();
   } else {
-    CallLater(grace_, [self = shared_from_this()] { self->AbandonIfAlone(); });
+    CallLater(std::min<std::chrono::nanoseconds>(kept_.grace, left),
+              [self = shared_from_this()] { self->AbandonIfAlone(); });
   }
 }
 
@@ -86,42 +88,39 @@ void StepAudience::OnAbandoned(absl::AnyInvocable<void()> cancel) {
 }
 
 void StepAudience::Reply(grpc::ByteBuffer reply) {
-  {
-    MutexLock lock(mu_);
-    reply_.Swap(&reply);
-  }
-  Answer();
+  Answer(std::move(reply), absl::OkStatus());
 }
 
-void StepAudience::Fail(const absl::Status& status) {
-  {
-    MutexLock lock(mu_);
-    error_ = status;
-  }
-  Answer();
-}
+void StepAudience::Fail(const absl::Status& status) { Answer({}, status); }
 
-void StepAudience::Answer() {
+void StepAudience::Answer(grpc::ByteBuffer reply, absl::Status error) {
   static const absl::Status kGone = Aborted(
-      "The same RunStep (Master) request was received twice, and the answer to "
-      "the first is gone.");
+      "The same RunStep (Master) request was received twice. The answer to the "
+      "first is gone.");
   std::vector<std::shared_ptr<ServerCall>> calls;
-  grpc::ByteBuffer reply;
-  absl::Status error;
+  size_t bytes = 0;
   {
     MutexLock lock(mu_);
+    if (answered_) return;
     answered_ = true;
     cancel_ = nullptr;
     calls.swap(calls_);
     // Nobody saw how far a step got that was cancelled for want of a client,
     // and whoever asked for it again has to start afresh.
-    if (abandoned_) error_ = kGone;
-    error = error_;
-    reply = reply_;
-    if (error_.ok() && reply_.Length() > kLargestKept) error_ = kGone;
-    if (!error_.ok()) reply_.Clear();
+    if (abandoned_) error = kGone;
+    error_ = error;
+    if (!error_.ok()) {
+      bytes = error_.message().size();
+    } else if (reply.Length() > kept_.largest) {
+      error_ = kGone;
+    } else {
+      bytes = reply.Length();
+      reply_ = reply;
+    }
   }
-  if (const auto table = table_.lock()) table->Answered(request_id_);
+  if (const auto table = table_.lock()) {
+    table->Answered(session_, request_id_, bytes);
+  }
   for (const auto& call : calls) {
     if (error.ok()) {
       call->Reply(reply);
@@ -131,31 +130,113 @@ void StepAudience::Answer() {
   }
 }
 
-AudienceTable::Found AudienceTable::FindOrAdd(
-    int64_t request_id,
-    absl::FunctionRef<std::shared_ptr<StepAudience>()> make) {
+struct AudienceTable::Session {
+  std::string handle;
+  absl::flat_hash_map<int64_t, std::shared_ptr<StepAudience>> audiences;
+  std::deque<std::list<Kept>::iterator> kept;  // The oldest first.
+  size_t bytes = 0;
+};
+
+std::shared_ptr<StepAudience> AudienceTable::FindOrAdd(std::string_view handle,
+                                                       int64_t request_id,
+                                                       uint64_t content,
+                                                       bool* first) {
   MutexLock lock(mu_);
-  auto [it, added] = audiences_.try_emplace(request_id);
-  if (added) it->second = make();
-  return {it->second, added};
+  std::shared_ptr<Session>& session = sessions_[ToAbsl(handle)];
+  if (session == nullptr) {
+    session = std::make_shared<Session>();
+    session->handle = std::string(handle);
+  }
+  auto [it, added] = session->audiences.try_emplace(request_id);
+  if (added) {
+    it->second = std::make_shared<StepAudience>(limits_, shared_from_this(),
+                                                session, request_id, content);
+  }
+  *first = added;
+  return it->second;
 }
 
-void AudienceTable::Answered(int64_t request_id) {
-  std::shared_ptr<StepAudience> gone;
-  MutexLock lock(mu_);
-  answered_.push_back(request_id);
-  if (answered_.size() <= kRepliesKept) return;
-  const auto oldest = audiences_.find(answered_.front());
-  gone = std::move(oldest->second);
-  audiences_.erase(oldest);
-  answered_.pop_front();
+void AudienceTable::Answered(const std::weak_ptr<Session>& weak,
+                             int64_t request_id, size_t bytes) {
+  const SteadyTime now = TheClock().Now();
+  bool wake = false;
+  Dropped dropped;
+  {
+    MutexLock lock(mu_);
+    const std::shared_ptr<Session> session = weak.lock();
+    if (session == nullptr) return;  // Forgotten meanwhile.
+    bytes += kCostOfOne;
+    kept_.push_back({session.get(), request_id, bytes, now + limits_.time});
+    session->kept.push_back(std::prev(kept_.end()));
+    session->bytes += bytes;
+    bytes_ += bytes;
+    DropOld(now, &dropped);
+    while (session->bytes > limits_.session_bytes) {
+      Drop(session->kept.front(), &dropped);
+    }
+    while (bytes_ > limits_.total_bytes) Drop(kept_.begin(), &dropped);
+    wake = !std::exchange(timer_set_, true);
+  }
+  if (wake) DropOldAfter(limits_.time);
 }
 
-StepReplies::Found StepReplies::FindOrAdd(int64_t request_id) {
-  if (request_id == 0) return {std::make_shared<StepAudience>(grace_), true};
-  return table_->FindOrAdd(request_id, [&] {
-    return std::make_shared<StepAudience>(grace_, table_, request_id);
+void AudienceTable::Drop(std::list<Kept>::iterator kept, Dropped* dropped) {
+  Session& session = *kept->session;
+  session.kept.pop_front();  // The oldest of all, or of the session.
+  session.bytes -= kept->bytes;
+  bytes_ -= kept->bytes;
+  const auto it = session.audiences.find(kept->request_id);
+  dropped->push_back(std::move(it->second));
+  session.audiences.erase(it);
+  kept_.erase(kept);
+  if (session.audiences.empty()) sessions_.erase(session.handle);
+}
+
+void AudienceTable::DropOld(SteadyTime now, Dropped* dropped) {
+  while (!kept_.empty() && kept_.front().until <= now) {
+    Drop(kept_.begin(), dropped);
+  }
+}
+
+// For sessions that run no more steps.
+void AudienceTable::DropOldAfter(std::chrono::nanoseconds delay) {
+  CallLater(delay, [weak = weak_from_this()] {
+    const std::shared_ptr<AudienceTable> self = weak.lock();
+    if (self == nullptr) return;
+    const SteadyTime now = TheClock().Now();
+    std::chrono::nanoseconds next;
+    Dropped dropped;
+    {
+      MutexLock lock(self->mu_);
+      self->DropOld(now, &dropped);
+      self->timer_set_ = !self->kept_.empty();
+      if (!self->timer_set_) return;
+      next = self->kept_.front().until - now;
+    }
+    self->DropOldAfter(next);
   });
+}
+
+void AudienceTable::Forget(std::string_view handle) {
+  std::shared_ptr<Session> gone;
+  MutexLock lock(mu_);
+  const auto it = sessions_.find(ToAbsl(handle));
+  if (it == sessions_.end()) return;
+  gone = std::move(it->second);
+  sessions_.erase(it);
+  for (const auto& kept : gone->kept) kept_.erase(kept);
+  bytes_ -= gone->bytes;
+}
+
+StepReplies::Found StepReplies::FindOrAdd(std::string_view session,
+                                          int64_t request_id,
+                                          uint64_t content) {
+  if (request_id == 0) return {std::make_shared<StepAudience>(kept_), true};
+  Found found;
+  found.audience =
+      table_->FindOrAdd(session, request_id, content, &found.first);
+  if (found.audience->content() != content) found.audience = nullptr;
+  return found;
 }
 
 }  // namespace sluice

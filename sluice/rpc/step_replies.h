@@ -4,13 +4,15 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
-#include "absl/functional/function_ref.h"
+#include "sluice/base/clock.h"
 #include "sluice/base/mutex.h"
 #include "sluice/rpc/generic_server.h"
 
@@ -18,52 +20,96 @@ namespace sluice {
 
 class StepAudience;
 
-// The audiences of steps, by request id: of those that run, and of the last
-// ones that were answered. Thread-safe.
-class AudienceTable {
+// How long answers are kept, and how many.
+struct RepliesKept {
+  // How long a client may be away that lost its connection.
+  std::chrono::milliseconds grace = std::chrono::seconds(5);
+  std::chrono::milliseconds time = std::chrono::seconds(60);
+  // With what it costs to keep them. The oldest go first.
+  size_t total_bytes = size_t{64} << 20;
+  // A client waits for few steps of a session at a time, and comes back for no
+  // others.
+  size_t session_bytes = size_t{20} << 20;
+  // A larger answer is not kept: who asks for it again is told so.
+  size_t largest = size_t{16} << 20;
+};
+
+// The audiences of steps, by session and request id: of those that run, and of
+// those that were answered not long ago. Thread-safe.
+class AudienceTable : public std::enable_shared_from_this<AudienceTable> {
  public:
-  struct Found {
-    std::shared_ptr<StepAudience> audience;
-    bool first;  // Nobody runs the step yet.
-  };
-  Found FindOrAdd(int64_t request_id,
-                  absl::FunctionRef<std::shared_ptr<StepAudience>()> make);
-  // The step was answered: it may go when others have been, too.
-  void Answered(int64_t request_id);
+  explicit AudienceTable(const RepliesKept& kept) : limits_(kept) {}
+
+  struct Session;
+  std::shared_ptr<StepAudience> FindOrAdd(std::string_view session,
+                                          int64_t request_id, uint64_t content,
+                                          bool* first);
+  // The answer has `bytes`; the audience may go when it is old, or others need
+  // its place.
+  void Answered(const std::weak_ptr<Session>& session, int64_t request_id,
+                size_t bytes);
+  void Forget(std::string_view session);
 
  private:
+  struct Kept {
+    Session* session;
+    int64_t request_id;
+    size_t bytes;
+    SteadyTime until;
+  };
+  // What is dropped under the lock dies after it.
+  using Dropped = std::vector<std::shared_ptr<StepAudience>>;
+
+  void Drop(std::list<Kept>::iterator kept, Dropped* dropped)
+      SLUICE_REQUIRES(mu_);
+  void DropOld(SteadyTime now, Dropped* dropped) SLUICE_REQUIRES(mu_);
+  void DropOldAfter(std::chrono::nanoseconds delay);
+
+  const RepliesKept limits_;
   Mutex mu_;
-  absl::flat_hash_map<int64_t, std::shared_ptr<StepAudience>> audiences_
+  absl::flat_hash_map<std::string, std::shared_ptr<Session>> sessions_
       SLUICE_GUARDED_BY(mu_);
-  std::deque<int64_t> answered_ SLUICE_GUARDED_BY(mu_);
+  std::list<Kept> kept_ SLUICE_GUARDED_BY(mu_);  // The oldest first.
+  size_t bytes_ SLUICE_GUARDED_BY(mu_) = 0;
+  bool timer_set_ SLUICE_GUARDED_BY(mu_) = false;
 };
 
 // Those who wait for one step, and later its answer. Thread-safe.
 class StepAudience : public std::enable_shared_from_this<StepAudience> {
  public:
-  // `grace` is how long a client may be away that lost its connection.
-  // `table`, which may be null, hears of the answer to `request_id`.
-  explicit StepAudience(std::chrono::milliseconds grace,
-                        const std::shared_ptr<AudienceTable>& table = nullptr,
-                        int64_t request_id = 0)
-      : grace_(grace), table_(table), request_id_(request_id) {}
+  // Of a request that is not remembered.
+  explicit StepAudience(const RepliesKept& kept) : kept_(kept) {}
+  // `table` hears of the answer to the request, of which `content` is a hash.
+  StepAudience(const RepliesKept& kept,
+               const std::shared_ptr<AudienceTable>& table,
+               const std::shared_ptr<AudienceTable::Session>& session,
+               int64_t request_id, uint64_t content)
+      : kept_(kept),
+        table_(table),
+        session_(session),
+        request_id_(request_id),
+        content_(content) {}
+
+  uint64_t content() const { return content_; }
   // Answers `call` with the others, or at once if the answer is there.
   void Join(std::shared_ptr<ServerCall> call);
   // Calls `cancel` if all clients go away for good before the answer; at once
   // if they have gone.
   void OnAbandoned(absl::AnyInvocable<void()> cancel);
-  // Once, when the step is over.
+  // When the step is over. The first answer counts.
   void Reply(grpc::ByteBuffer reply);
   void Fail(const absl::Status& status);
 
  private:
   void Leave(const ServerCall* call);
   void AbandonIfAlone();
-  void Answer();
+  void Answer(grpc::ByteBuffer reply, absl::Status error);
 
-  const std::chrono::milliseconds grace_;
+  const RepliesKept kept_;
   const std::weak_ptr<AudienceTable> table_;
-  const int64_t request_id_;
+  const std::weak_ptr<AudienceTable::Session> session_;
+  const int64_t request_id_ = 0;
+  const uint64_t content_ = 0;
   Mutex mu_;
   std::vector<std::shared_ptr<ServerCall>> calls_ SLUICE_GUARDED_BY(mu_);
   absl::AnyInvocable<void()> cancel_ SLUICE_GUARDED_BY(mu_);
@@ -76,18 +122,24 @@ class StepAudience : public std::enable_shared_from_this<StepAudience> {
 // Thread-safe.
 class StepReplies {
  public:
-  explicit StepReplies(
-      std::chrono::milliseconds grace = std::chrono::seconds(1))
-      : grace_(grace) {}
+  explicit StepReplies(const RepliesKept& kept = {})
+      : kept_(kept), table_(std::make_shared<AudienceTable>(kept)) {}
 
-  using Found = AudienceTable::Found;
-  // An id of 0 is not remembered.
-  Found FindOrAdd(int64_t request_id);
+  struct Found {
+    // Null if the id was used in the session for another request.
+    std::shared_ptr<StepAudience> audience;
+    bool first;  // Nobody runs the step yet.
+  };
+  // `content` is a hash of what the request asks for. An id of 0 is not
+  // remembered.
+  Found FindOrAdd(std::string_view session, int64_t request_id,
+                  uint64_t content);
+  // The session is closed. Who waits for its steps still gets their answers.
+  void Forget(std::string_view session) { table_->Forget(session); }
 
  private:
-  const std::chrono::milliseconds grace_;
-  const std::shared_ptr<AudienceTable> table_ =
-      std::make_shared<AudienceTable>();
+  const RepliesKept kept_;
+  const std::shared_ptr<AudienceTable> table_;
 };
 
 }  // namespace sluice

@@ -355,7 +355,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
           "its master's own task, not here");
     }
     if (!ids_.Add(request->request_id())) {
-      return Aborted("The same RunGraph request was received twice: ",
+      return Aborted("The same RunGraph request was received twice. Request ",
                      request->request_id(), " of step ", request->step_id(),
                      " and graph ", request->graph_handle());
     }
@@ -599,7 +599,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     if (!ids_.Add(request.request_id())) {
       call->Fail(
           Aborted("The same RecvTensor (WorkerServiceImpl) request was "
-                  "received twice: ",
+                  "received twice. Request ",
                   request.request_id(), " of step ", request.step_id(), " and ",
                   request.rendezvous_key()));
       return;
