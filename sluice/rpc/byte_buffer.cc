@@ -283,8 +283,9 @@ class FastDecoder {
     if (!shape.ok() || ElementSize(type) == 0 || IsRef(type)) return false;
     if (outside_ != nullptr && size != outside_->size) return false;
     if (outside_ != nullptr && outside_->lent != nullptr) {
-      if (static_cast<uint64_t>(shape->size()) * ElementSize(type) != total ||
-          size != total) {
+      // Divided: the size times that of an element may be more than 64 bits.
+      if (size != total || total % ElementSize(type) != 0 ||
+          total / ElementSize(type) != static_cast<uint64_t>(shape->size())) {
         return false;
       }
       out_->tensor =

@@ -153,6 +153,20 @@ TEST(RecvTensorBytes, WithABitWrongNeverCrash) {
   }
 }
 
+// 2^62 + 2 floats have 8 bytes, if one counts to 2^64.
+TEST(RecvTensorBytes, ThatAreFarTooFewForTheShapeAreNotBorrowed) {
+  pb::RecvTensorResponse response;
+  response.mutable_tensor()->set_dtype(pb::DT_FLOAT);
+  response.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(
+      (int64_t{1} << 62) + 2);
+  response.mutable_tensor()->set_tensor_content("12345678");
+  const std::string bytes = response.SerializeAsString();
+  alignas(kBufferAlignment) static const char tail[8] = {};
+  TensorLanding landing;
+  EXPECT_FALSE(landing.Borrow({bytes.data(), bytes.size() - 8},
+                              grpc::Slice(tail, 8, grpc::Slice::STATIC_SLICE)));
+}
+
 TEST(RecvTensorBytes, NothingIsAnError) {
   grpc::ByteBuffer nothing;
   EXPECT_FALSE(DecodeRecvTensor(&nothing).ok());
