@@ -610,10 +610,14 @@ class RemoteRendezvous : public Rendezvous,
   }
 
   void RecvAsync(std::string_view key, RecvDone done) override {
-    const std::string_view src = key.substr(0, key.find(';'));
-    std::shared_ptr<PeerWorker> peer = cluster_->FindPeer(TaskOf(src));
-    if (peer == nullptr) {
+    const std::string_view task = SourceOf(key);
+    std::shared_ptr<PeerWorker> peer = cluster_->FindPeer(task);
+    if (peer == nullptr && task == cluster_->own_task()) {
       local_->RecvAsync(key, std::move(done));
+      return;
+    }
+    if (peer == nullptr) {
+      done(Stranger(task));
       return;
     }
     // The call may outlive the step's table; it keeps this object.
@@ -626,11 +630,14 @@ class RemoteRendezvous : public Rendezvous,
 
   void RecvGroupAsync(std::span<const std::string> keys,
                       GroupDone done) override {
-    const std::string_view key = keys[0];
-    std::shared_ptr<PeerWorker> peer =
-        cluster_->FindPeer(TaskOf(key.substr(0, key.find(';'))));
-    if (peer == nullptr) {
+    const std::string_view task = SourceOf(keys[0]);
+    std::shared_ptr<PeerWorker> peer = cluster_->FindPeer(task);
+    if (peer == nullptr && task == cluster_->own_task()) {
       local_->RecvGroupAsync(keys, std::move(done));
+      return;
+    }
+    if (peer == nullptr) {
+      done(Stranger(task));
       return;
     }
     peer->RecvTensors(step_id_, keys, &calls_,
@@ -646,6 +653,14 @@ class RemoteRendezvous : public Rendezvous,
   }
 
  private:
+  static std::string_view SourceOf(std::string_view key) {
+    return TaskOf(key.substr(0, key.find(';')));
+  }
+  // Nobody here would ever send what a task has that this one does not know.
+  absl::Status Stranger(std::string_view task) const {
+    return NotInCluster("A tensor of the step", task, cluster_->own_task());
+  }
+
   const int64_t step_id_;
   const std::shared_ptr<LocalRendezvous> local_;
   const std::shared_ptr<ClusterWorkers> cluster_;
@@ -727,6 +742,7 @@ std::shared_ptr<PeerWorker> ClusterWorkers::FindPeer(
 void ConnectRendezvous(Worker& worker,
                        const std::shared_ptr<ClusterWorkers>& cluster,
                        const ChannelMaker& connect) {
+  worker.set_cluster_tasks(cluster->Tasks());
   // Weak: the cluster holds the worker.
   worker.set_rendezvous_factory(
       [weak = std::weak_ptr<ClusterWorkers>(cluster)](

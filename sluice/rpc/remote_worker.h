@@ -73,6 +73,7 @@ class ClusterWorkers : public WorkerCache {
   std::shared_ptr<WorkerInterface> Find(std::string_view task) override;
   // nullptr for the own task and unknown ones.
   std::shared_ptr<PeerWorker> FindPeer(std::string_view task) const;
+  const std::string& own_task() const { return own_task_; }
   // The others by name.
   const std::map<std::string, std::shared_ptr<PeerWorker>, std::less<>>& peers()
       const {

@@ -265,6 +265,33 @@ absl::Status GetStatus(WorkerInterface& worker) {
   return result;
 }
 
+TEST(RemoteWorker, WhatATaskOutsideTheClusterSendsIsAnError) {
+  const auto served = std::make_shared<Served>();
+  const auto step = served->asker->StepRendezvous(5, "");
+  const std::string key =
+      StrCat(RendezvousKeyPrefix("/job:c/replica:0/task:3/device:CPU:0", 1,
+                                 StrCat(kAsker, "/device:CPU:0"), "e"),
+             "0:0");
+  const auto wrong = [](const auto& received) {
+    EXPECT_THAT(received.status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         testing::HasSubstr(
+                             "comes from /job:c/replica:0/task:3, which is not "
+                             "in the cluster of /job:b/replica:0/task:0")));
+  };
+  int answers = 0;
+  step->RecvAsync(key, [&](const absl::StatusOr<Parcel>& parcel) {
+    ++answers;
+    wrong(parcel);
+  });
+  step->RecvGroupAsync({&key, 1},
+                       [&](const absl::StatusOr<std::vector<Parcel>>& parcels) {
+                         ++answers;
+                         wrong(parcels);
+                       });
+  EXPECT_EQ(answers, 2);
+}
+
 TEST(RemoteWorker, ATaskThatIsNotThereIsUnavailable) {
   auto worker = *MakeRemoteWorker({TaskUnderTest::kTask, "localhost:1"},
                                   {kAsker, TaskUnderTest::kAskerAddress});

@@ -135,14 +135,9 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     }
     const MasterLife life{request.master_task(), request.master_incarnation()};
     ForgetFormerLives(life);
-    if (const int open = worker_->num_sessions();
-        open >= limits_.sessions && !worker_->HasSession(handle)) {
-      call->Fail(OverLimit(StrCat("One more than ", open, " open sessions"),
-                           "sessions", limits_.sessions));
-      return;
-    }
     CreateSessionRequest session{request.session_handle(),
                                  request.isolate_session_state()};
+    session.max_sessions = limits_.sessions;
     const pb::ServerDef& server = request.server_def();
     if (server.cluster().job_size() > 0) {
       session.task = StrCat("/job:", server.job_name(),
@@ -294,17 +289,30 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   void DeregisterGraph(CallPtr call) {
     pb::DeregisterGraphRequest request;
     if (!Parse(call, &request)) return;
-    bool found;
+    std::shared_ptr<ServedGraph> found;
     {
       MutexLock lock(mu_);
-      found = graphs_.erase(request.graph_handle()) > 0;
+      found = FindGraph(request);
+      if (found != nullptr) graphs_.erase(request.graph_handle());
     }
     Answer(*call,
-           found
+           found != nullptr
                ? absl::OkStatus()
                : Aborted("Graph handle is not found: ", request.graph_handle(),
                          ". Possibly, this worker just restarted."),
            pb::DeregisterGraphResponse());
+  }
+
+  // The graph that a request names, if it is of the request's session.
+  template <typename Request>
+  std::shared_ptr<ServedGraph> FindGraph(const Request& request) const
+      SLUICE_REQUIRES(mu_) {
+    const auto it = graphs_.find(request.graph_handle());
+    if (it == graphs_.end()) return nullptr;
+    const bool own_session = request.create_worker_session_called();
+    const std::string& session = it->second->session;
+    return session == (own_session ? request.session_handle() : "") ? it->second
+                                                                    : nullptr;
   }
 
   // A step in progress for a master elsewhere.
@@ -336,8 +344,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   absl::Status Prepare(pb::RunGraphRequest* request, Running* run) {
     {
       MutexLock lock(mu_);
-      auto it = graphs_.find(request->graph_handle());
-      if (it != graphs_.end()) run->graph = it->second;
+      run->graph = FindGraph(*request);
     }
     if (run->graph == nullptr) {
       if (request->create_worker_session_called() &&
@@ -461,30 +468,52 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     Mutex mu;
     bool ended SLUICE_GUARDED_BY(mu) = false;
     absl::Status status SLUICE_GUARDED_BY(mu);
-    std::shared_ptr<Running> last SLUICE_GUARDED_BY(mu);
+    bool last_came SLUICE_GUARDED_BY(mu) = false;
+    std::shared_ptr<Running> last SLUICE_GUARDED_BY(mu);  // While it waits.
   };
+
+  // What the call `run` is of; made by the first one.
+  absl::StatusOr<std::shared_ptr<PartialStep>> FindPartialStep(
+      const std::shared_ptr<Running>& run, int64_t step_id) {
+    MutexLock lock(mu_);
+    // Whoever closes the session from now on finds the step.
+    if (!worker_->HasSession(run->graph->session)) {
+      return worker_->NoSession(run->graph->session);
+    }
+    std::shared_ptr<PartialStep>& step = partial_steps_[step_id];
+    if (step == nullptr) {
+      step = std::make_shared<PartialStep>();
+      step->run = run;
+    } else if (step->run->graph != run->graph) {
+      return InvalidArgument("Step ", step_id,
+                             " runs another graph than the call names");
+    }
+    return step;
+  }
+
+  void EndPartialStep(int64_t step_id, const PartialStep* step) {
+    MutexLock lock(mu_);
+    const auto it = partial_steps_.find(step_id);
+    if (it != partial_steps_.end() && it->second.get() == step) {
+      partial_steps_.erase(it);
+    }
+  }
 
   void RunPartially(const std::shared_ptr<Running>& run, int64_t step_id,
                     bool last) {
-    std::shared_ptr<PartialStep> step;
-    bool first;
-    {
-      MutexLock lock(mu_);
-      auto [it, added] = partial_steps_.try_emplace(step_id);
-      if (added) {
-        it->second = std::make_shared<PartialStep>();
-        it->second->run = run;
-      }
-      first = added;
-      step = it->second;
-      if (last) partial_steps_.erase(it);
+    const auto found = FindPartialStep(run, step_id);
+    if (!found.ok()) {
+      Finish(*run, found.status());
+      return;
     }
-    if (first) {
+    const std::shared_ptr<PartialStep>& step = *found;
+    if (step->run == run) {
       RunGraphRequest direct;
       direct.graph = run->graph->graph.get();
       direct.step_id = step_id;
       direct.cancellation = &run->cancellation;
-      worker_->RunGraph(direct, [run, step](absl::Status status) {
+      worker_->RunGraph(direct, [self = shared_from_this(), run, step,
+                                 step_id](absl::Status status) {
         std::shared_ptr<Running> waiting;
         {
           MutexLock lock(step->mu);
@@ -492,19 +521,29 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
           step->status = status;
           waiting = std::move(step->last);
         }
-        if (waiting != nullptr) Finish(*waiting, status);
+        if (waiting == nullptr) return;
+        self->EndPartialStep(step_id, step.get());
+        Finish(*waiting, status);
       });
     }
     if (last) CancelWith(*run->call, step_id, step->run);
     absl::Status status;
+    bool over = false;
     {
       MutexLock lock(step->mu);
-      if (last && !step->ended) {
-        step->last = run;
-        return;
+      if (last && step->last_came) {
+        status = InvalidArgument("Step ", step_id, " has had its last call");
+      } else if (last) {
+        step->last_came = true;
+        over = step->ended;
+        if (!over) {
+          step->last = run;
+          return;
+        }
+        status = step->status;
       }
-      if (last) status = step->status;
     }
+    if (over) EndPartialStep(step_id, step.get());
     Finish(*run, status);
   }
 

@@ -146,6 +146,8 @@ TEST_F(ServicesTest, AGraphOfAFormerLifeIsNotThere) {
   };
   pb::RunGraphRequest run;
   run.set_graph_handle(add_graph(task_));
+  run.set_session_handle("s");
+  run.set_create_worker_session_called(true);
   TaskUnderTest restarted;
   add_graph(restarted);
   pb::RunGraphResponse response;
@@ -244,6 +246,106 @@ TEST_F(ServicesTest, APartialRunThatIsCleanedUpEnds) {
   EXPECT_EQ(task_.worker().num_graphs(), 0);
 }
 
+// A graph with one transfer between these devices.
+std::string TransferGraph(const std::string& type, const std::string& from,
+                          const std::string& to) {
+  return StrCat(R"(graph_def { node { name: "v" op: "Placeholder" device: ")",
+                TaskUnderTest::kDevice, R"("
+      attr { key: "dtype" value { type: DT_FLOAT } } }
+      node { name: "t" op: ")",
+                type, type == "_Send" ? R"(" input: "v" )" : "\" ",
+                "device: \"", TaskUnderTest::kDevice, R"("
+      attr { key: ")",
+                type == "_Send" ? "T" : "tensor_type",
+                R"(" value { type: DT_FLOAT } }
+      attr { key: "tensor_name" value { s: "e" } }
+      attr { key: "send_device_incarnation" value { i: 1 } }
+      attr { key: "send_device" value { s: ")",
+                from, R"(" } } attr { key: "recv_device" value { s: ")", to,
+                "\" } } } }");
+}
+
+TEST_F(ServicesTest, TransfersThatBeginOrEndElsewhereAreRefused) {
+  const std::string here = TaskUnderTest::kDevice;
+  const std::string there = "/job:b/replica:0/task:0/device:CPU:0";
+  const std::string nowhere = "/job:c/replica:0/task:7/device:CPU:0";
+  task_.worker().set_cluster_tasks(
+      {TaskUnderTest::kTask, "/job:b/replica:0/task:0"});
+  const auto registered = [&](const char* type, const std::string& from,
+                              const std::string& to) {
+    return Call<pb::RegisterGraphResponse>(
+        paths::kRegisterGraph,
+        Parsed<pb::RegisterGraphRequest>(TransferGraph(type, from, to)));
+  };
+  SLUICE_EXPECT_OK(registered("_Send", here, there));
+  SLUICE_EXPECT_OK(registered("_Recv", there, here));
+  EXPECT_THAT(registered("_Send", there, here),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("The send_device of node t is " + there)));
+  EXPECT_THAT(registered("_Recv", here, there),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("The recv_device of node t is " + there)));
+  EXPECT_THAT(
+      registered("_Recv", nowhere, here),
+      StatusIs(StatusCode::kInvalidArgument,
+               HasSubstr("What node t receives comes from /job:c/replica:0/"
+                         "task:7, which is not in the cluster of /job:a")));
+}
+
+// Handles are the master's own; another session's graph is none of its.
+TEST_F(WorkerSessionsTest, AGraphIsFoundInItsOwnSessionOnly) {
+  SLUICE_ASSERT_OK(OpenWorkerSession("session_handle: 's'"));
+  SLUICE_ASSERT_OK(OpenWorkerSession("session_handle: 't'"));
+  pb::RunGraphRequest run = Register("s", "node { name: 'n' op: 'NoOp' }");
+  run.set_session_handle("t");
+  EXPECT_THAT(RunGraph(run), StatusIs(StatusCode::kAborted,
+                                      HasSubstr("Graph handle is not found")));
+  pb::DeregisterGraphRequest deregister;
+  deregister.set_graph_handle(run.graph_handle());
+  deregister.set_session_handle("t");
+  deregister.set_create_worker_session_called(true);
+  EXPECT_TRUE(absl::IsAborted(
+      Call<pb::DeregisterGraphResponse>(paths::kDeregisterGraph, deregister)));
+  run.set_session_handle("s");
+  SLUICE_EXPECT_OK(RunGraph(run));
+}
+
+constexpr char kQueue[] = R"(
+    node { name: "q" op: "FIFOQueueV2"
+           attr { key: "shared_name" value { s: "shared" } }
+           attr { key: "component_types" value { list { type: DT_FLOAT } } } })";
+constexpr char kDequeue[] = R"(
+    node { name: "get" op: "QueueDequeueV2" input: "q"
+           attr { key: "component_types" value { list { type: DT_FLOAT } } } })";
+
+TEST_F(WorkerSessionsTest, ThePartialCallsOfAStepAreOfOneGraph) {
+  SLUICE_ASSERT_OK(OpenWorkerSession("session_handle: 's'"));
+  pb::RunGraphRequest run = Register("s", StrCat(kQueue, kDequeue));
+  pb::RunGraphRequest other = Register("s", "node { name: 'n' op: 'NoOp' }");
+  run.set_is_partial(true);
+  other.set_is_partial(true);
+  other.set_step_id(run.step_id());
+  SLUICE_ASSERT_OK(RunGraph(run));
+  EXPECT_THAT(RunGraph(other), StatusIs(StatusCode::kInvalidArgument,
+                                        HasSubstr("runs another graph")));
+}
+
+// Also when its last call is there already.
+TEST_F(WorkerSessionsTest, APartialRunEndsWithItsSession) {
+  SLUICE_ASSERT_OK(OpenWorkerSession("session_handle: 's'"));
+  pb::RunGraphRequest run = Register("s", StrCat(kQueue, kDequeue));
+  run.set_is_partial(true);
+  run.set_is_last_partial_run(true);
+  const auto call = Start(run);
+  EXPECT_EQ(call->answers(), 0);
+  EXPECT_THAT(RunGraph(run), StatusIs(StatusCode::kInvalidArgument,
+                                      HasSubstr("has had its last call")));
+  SLUICE_ASSERT_OK(DeleteWorkerSession("s"));
+  ASSERT_TRUE(TaskUnderTest::WaitLong(*call));
+  EXPECT_FALSE(call->status().ok());
+  EXPECT_FALSE(RunGraph(run).ok());
+}
+
 TEST_F(ServicesTest, RecvTensorChecksItsKey) {
   const auto recv = [&](const std::string& key) {
     pb::RecvTensorRequest request;
@@ -316,13 +418,6 @@ TEST_F(ServicesTest, ALargeTensorComesInChunksToWhoCanTakeThem) {
   EXPECT_EQ(more(4, 1500).code(), StatusCode::kAborted);
 }
 
-constexpr char kQueue[] = R"(
-    node { name: "q" op: "FIFOQueueV2"
-           attr { key: "shared_name" value { s: "shared" } }
-           attr { key: "component_types" value { list { type: DT_FLOAT } } } })";
-constexpr char kDequeue[] = R"(
-    node { name: "get" op: "QueueDequeueV2" input: "q"
-           attr { key: "component_types" value { list { type: DT_FLOAT } } } })";
 constexpr char kEnqueue[] = R"(
     node { name: "c" op: "Const"
            attr { key: "dtype" value { type: DT_FLOAT } }

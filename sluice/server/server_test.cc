@@ -546,6 +546,40 @@ TEST(Server, ATaskOfAnotherClusterIsTold) {
   SLUICE_EXPECT_OK(other->Stop());
 }
 
+// Its tensors would be asked for of nobody.
+TEST(Server, AStepBetweenTasksThatDoNotKnowEachOtherIsAnError) {
+  const std::vector<int> ports = FreePorts(3);
+  const std::string a = Local(ports[0]), b = Local(ports[1]),
+                    c = Local(ports[2]);
+  const auto server_a =
+      *Server::Create(ClusterSpec{{"a", {a}}, {"b", {b}}, {"c", {c}}}, "a", 0);
+  const auto server_b =
+      *Server::Create(ClusterSpec{{"a", {a}}, {"b", {b}}}, "b", 0);
+  const auto server_c =
+      *Server::Create(ClusterSpec{{"a", {a}}, {"c", {c}}}, "c", 0);
+  Graph graph;
+  Scope scope(graph);
+  const Output x =
+      scope.Add("Placeholder", {},
+                {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}});
+  const Output y = scope.Device("/job:b/task:0").Add("Neg", {x});
+  const Output z = scope.Device("/job:c/task:0").Add("Neg", {y});
+  SessionConfig config;
+  config.target = server_a->target();
+  auto session = *Session::Create(config, graph);
+  const std::vector<Session::Feed> feeds = {{x, Tensor::Scalar(1.0f)}};
+  EXPECT_THAT(session->Eval(z, feeds).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("comes from /job:b/replica:0/task:0, which is "
+                                 "not in the cluster of "
+                                 "/job:c/replica:0/task:0")));
+  SLUICE_EXPECT_OK(session->Eval(y, feeds).status());
+  SLUICE_EXPECT_OK(session->Close());
+  for (const auto& server : {server_a, server_b, server_c}) {
+    SLUICE_EXPECT_OK(server->Stop());
+  }
+}
+
 TEST(TaskConfig, ReadsTfConfig) {
   const absl::StatusOr<TaskConfig> config = TaskConfig::Parse(
       R"({"cluster": {"ps": ["a:1"], "worker": ["b:2", "c:3"]},

@@ -1,5 +1,7 @@
 #include "sluice/worker/session_graphs.h"
 
+#include <algorithm>
+
 #include "sluice/base/status.h"
 #include "sluice/kernel/kernel_registry.h"
 #include "sluice/passes/inline_functions.h"
@@ -51,9 +53,55 @@ absl::StatusOr<std::shared_ptr<Kernel>> WorkerSession::StatefulKernel(
   return kept.kernel;
 }
 
+namespace {
+
+bool IsSend(const Node& node) {
+  return node.type() == "_Send" || node.type() == "_HostSend";
+}
+
+bool IsTransfer(const Node& node) {
+  const std::string& type = node.type();
+  return IsSend(node) || type == "_Recv" || type == "_HostRecv" ||
+         type == "_SluiceRecvGroup";
+}
+
+// Tensors leave and enter here, and come from tasks that can be asked: a step
+// that is wrong in this would wait for ever.
+absl::Status CheckTransfers(const Graph& graph, const WorkerSession& session,
+                            std::span<const std::string> cluster_tasks) {
+  const std::string own(TaskOf(session.devices()[0]->name()));
+  const std::map<std::string, std::string>& cluster = session.request().cluster;
+  const auto known = [&](const std::string& task) {
+    if (!cluster.empty()) return cluster.contains(task);
+    return cluster_tasks.empty() ||
+           std::ranges::find(cluster_tasks, task) != cluster_tasks.end();
+  };
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = *graph.node(id);
+    if (!IsTransfer(node)) continue;
+    const char* const end = IsSend(node) ? "send_device" : "recv_device";
+    const std::string here = node.attr<std::string>(end);
+    if (TaskOf(here) != own) {
+      return InvalidArgument("The ", end, " of node ", node.name(), " is ",
+                             here, ", which is no device of ", own);
+    }
+    if (IsSend(node)) continue;
+    const std::string from(TaskOf(node.attr<std::string>("send_device")));
+    if (from != own && !known(from)) {
+      return NotInCluster(StrCat("What node ", node.name(), " receives"), from,
+                          own);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
     const RegisterGraphRequest& request, std::shared_ptr<WorkerSession> session,
-    int64_t most_nodes) {
+    int64_t most_nodes, std::span<const std::string> cluster_tasks) {
+  SLUICE_RETURN_IF_ERROR(
+      CheckTransfers(*request.graph, *session, cluster_tasks));
   auto result = std::make_shared<SessionGraph>();
   result->graph_ = request.graph;
   if (HasFunctionCalls(*request.graph)) {
@@ -86,16 +134,6 @@ absl::StatusOr<std::shared_ptr<SessionGraph>> SessionGraph::Create(
   }
   return result;
 }
-
-namespace {
-
-bool IsTransfer(const Node& node) {
-  const std::string& type = node.type();
-  return type == "_Send" || type == "_Recv" || type == "_HostSend" ||
-         type == "_HostRecv" || type == "_SluiceRecvGroup";
-}
-
-}  // namespace
 
 absl::Status SessionGraph::AddPart(const Graph& graph, Device& device,
                                    DevicePart* part) {

@@ -63,10 +63,13 @@ class WorkerSession {
 // A part of a step, split by device and compiled. Immutable.
 class SessionGraph : public RegisteredGraph {
  public:
-  // `most_nodes` it may have with the bodies of its functions in it.
+  // `most_nodes` it may have with the bodies of its functions in it. It may
+  // receive from `cluster_tasks`, or those of the session's own cluster; from
+  // any, if both are empty.
   static absl::StatusOr<std::shared_ptr<SessionGraph>> Create(
       const RegisterGraphRequest& request,
-      std::shared_ptr<WorkerSession> session, int64_t most_nodes);
+      std::shared_ptr<WorkerSession> session, int64_t most_nodes,
+      std::span<const std::string> cluster_tasks);
 
   struct DevicePart {
     std::shared_ptr<const Graph> graph;

@@ -23,6 +23,14 @@ absl::Status Derived(const absl::Status& status) {
   return WithMessage(status, StrCat(kDerivedMark, status.message()));
 }
 
+absl::Status NotInCluster(std::string_view what, std::string_view task,
+                          std::string_view own) {
+  return InvalidArgument(what, " comes from ", task,
+                         ", which is not in the cluster of ", own,
+                         ". Start both with a cluster in which they know each "
+                         "other.");
+}
+
 namespace {
 
 // Late requests for steps that are over must not wait for ever; this many of
@@ -73,6 +81,7 @@ struct Worker::State {
   const std::shared_ptr<const void> graph_token = std::make_shared<int>();
   ClusterRendezvousFactory cluster_rendezvous_factory;
   std::function<void(int64_t)> step_over;
+  std::vector<std::string> cluster_tasks;
   int64_t max_graphs = Limits().graphs;
   int64_t max_graph_nodes = Limits().graph_nodes;
 
@@ -86,16 +95,32 @@ struct Worker::State {
 
   absl::StatusOr<std::shared_ptr<WorkerSession>> MakeSession(
       const CreateSessionRequest& request) const;
+  absl::Status Add(const std::string& handle,
+                   std::shared_ptr<WorkerSession> session,
+                   const CreateSessionRequest& request) SLUICE_EXCLUDES(mu);
 
-  // Whether a peer may ask for this tensor now.
-  absl::Status CheckTransfer(int64_t step_id, const std::string& key) const
-      SLUICE_EXCLUDES(mu);
+  // Whether this tensor can come from here.
+  absl::Status CheckTransfer(const std::string& key) const;
 
-  std::shared_ptr<StepTensors> FindOrMakeStep(int64_t id) SLUICE_EXCLUDES(mu) {
-    MutexLock lock(mu);
+  // An error if the step is over: a late request must not begin it again.
+  absl::StatusOr<std::shared_ptr<StepTensors>> FindOrMakeStep(int64_t id)
+      SLUICE_REQUIRES(mu) {
+    if (finished.contains(id)) {
+      return Derived(Aborted("Step ", id, " is over"));
+    }
     std::shared_ptr<StepTensors>& step = steps[id];
     if (step == nullptr) step = std::make_shared<StepTensors>();
     return step;
+  }
+
+  // For a peer that asks for these tensors.
+  absl::StatusOr<std::shared_ptr<StepTensors>> StepOf(
+      int64_t id, std::span<const std::string> keys) SLUICE_EXCLUDES(mu) {
+    for (const std::string& key : keys) {
+      SLUICE_RETURN_IF_ERROR(CheckTransfer(key));
+    }
+    MutexLock lock(mu);
+    return FindOrMakeStep(id);
   }
 
   // Gives the step the way to the peers of the session, which may be null.
@@ -109,14 +134,12 @@ struct Worker::State {
     step->all = factory ? factory(id, step->local) : step->local;
   }
 
-  // Null if the step is over: its RunGraph came late.
-  std::shared_ptr<StepTensors> BeginStep(int64_t id,
-                                         const WorkerSession& session)
-      SLUICE_EXCLUDES(mu) {
+  // An error if the step is over: its RunGraph came late.
+  absl::StatusOr<std::shared_ptr<StepTensors>> BeginStep(
+      int64_t id, const WorkerSession& session) SLUICE_EXCLUDES(mu) {
     MutexLock lock(mu);
-    if (finished.contains(id)) return nullptr;
-    std::shared_ptr<StepTensors>& step = steps[id];
-    if (step == nullptr) step = std::make_shared<StepTensors>();
+    SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<StepTensors> step,
+                            FindOrMakeStep(id));
     step->session = &session;
     Connect(id, step.get(), &session);
     return step;
@@ -174,6 +197,9 @@ void Worker::set_cluster_rendezvous_factory(ClusterRendezvousFactory factory) {
 void Worker::set_step_over(std::function<void(int64_t)> callback) {
   state_->step_over = std::move(callback);
 }
+void Worker::set_cluster_tasks(std::vector<std::string> tasks) {
+  state_->cluster_tasks = std::move(tasks);
+}
 void Worker::set_max_graphs(int64_t count) { state_->max_graphs = count; }
 void Worker::set_max_graph_nodes(int64_t count) {
   state_->max_graph_nodes = count;
@@ -223,26 +249,30 @@ void Worker::CreateSession(CreateSessionRequest request, Done done) {
     done(session.status());
     return;
   }
-  bool fits = false;
-  bool closed;
-  {
-    MutexLock lock(state_->mu);
-    closed = state_->closed_early.contains(request.handle);
-    if (!closed) {
-      const auto it =
-          state_->sessions.try_emplace(request.handle, *session).first;
-      // A master that lost the answer may ask again.
-      fits = SameSession(it->second->request(), request);
-    }
+  done(state_->Add(request.handle, *std::move(session), request));
+}
+
+absl::Status Worker::State::Add(const std::string& handle,
+                                std::shared_ptr<WorkerSession> session,
+                                const CreateSessionRequest& request) {
+  MutexLock lock(mu);
+  if (closed_early.contains(handle)) {
+    return Aborted("Worker session ", handle, " was closed before it was open");
   }
-  if (closed) {
-    done(Aborted("Worker session ", request.handle,
-                 " was closed before it was open"));
-    return;
+  const auto open = static_cast<int64_t>(sessions.size());
+  const auto it = sessions.find(handle);
+  if (it == sessions.end() && open >= request.max_sessions) {
+    return OverLimit(StrCat("One more than ", open, " open sessions"),
+                     "sessions", request.max_sessions);
   }
-  done(fits ? absl::OkStatus()
-            : AlreadyExists("Worker session ", request.handle,
-                            " exists already, and is another"));
+  if (it == sessions.end()) {
+    sessions.emplace(handle, std::move(session));
+  } else if (!SameSession(it->second->request(), request)) {
+    return AlreadyExists("Worker session ", handle,
+                         " exists already, and is another");
+  }
+  // A master that lost the answer may ask again.
+  return absl::OkStatus();
 }
 
 void Worker::DeleteSession(const std::string& handle, Done done) {
@@ -293,8 +323,9 @@ void Worker::RegisterGraph(RegisterGraphRequest request, RegisterDone done) {
     done(NoSession(request.session_handle));
     return;
   }
-  auto graph = SessionGraph::Create(request, std::move(session),
-                                    state_->max_graph_nodes);
+  auto graph =
+      SessionGraph::Create(request, std::move(session), state_->max_graph_nodes,
+                           state_->cluster_tasks);
   if (!graph.ok()) {
     done(graph.status());
     return;
@@ -379,11 +410,12 @@ void Worker::RunGraph(const RunGraphRequest& request, Done done) {
   }
   std::shared_ptr<StepTensors> tensors;
   if (graph->has_transfers()) {
-    tensors = state_->BeginStep(request.step_id, graph->session());
-    if (tensors == nullptr) {
-      done(Derived(Aborted("Step ", request.step_id, " is over")));
+    auto begun = state_->BeginStep(request.step_id, graph->session());
+    if (!begun.ok()) {
+      done(begun.status());
       return;
     }
+    tensors = *std::move(begun);
   }
   auto* run = new RunningGraph;
   run->graph = graph;
@@ -444,12 +476,18 @@ bool Worker::IsOver(int64_t step_id) const {
 
 std::shared_ptr<Rendezvous> Worker::StepRendezvous(
     int64_t step_id, const std::string& session_handle) {
-  const std::shared_ptr<StepTensors> step = state_->FindOrMakeStep(step_id);
   MutexLock lock(state_->mu);
+  const auto step = state_->FindOrMakeStep(step_id);
+  // One that is over: nothing comes any more.
+  if (!step.ok()) {
+    auto over = std::make_shared<LocalRendezvous>();
+    over->Abort(step.status());
+    return over;
+  }
   auto it = state_->sessions.find(session_handle);
-  state_->Connect(step_id, step.get(),
+  state_->Connect(step_id, step->get(),
                   it == state_->sessions.end() ? nullptr : it->second.get());
-  return step->all;
+  return (*step)->all;
 }
 
 void Worker::CleanupAll(std::vector<std::string> containers, Done done) {
@@ -462,8 +500,7 @@ void Worker::CleanupAll(std::vector<std::string> containers, Done done) {
   done(absl::OkStatus());
 }
 
-absl::Status Worker::State::CheckTransfer(int64_t step_id,
-                                          const std::string& key) const {
+absl::Status Worker::State::CheckTransfer(const std::string& key) const {
   SLUICE_ASSIGN_OR_RETURN(const RendezvousKey parsed,
                           RendezvousKey::Parse(key));
   const Device* device = nullptr;
@@ -489,35 +526,28 @@ absl::Status Worker::State::CheckTransfer(int64_t step_id,
                    "\") was probably restarted. Check your worker job for the "
                    "reason why it was restarted.");
   }
-  MutexLock lock(mu);
-  if (finished.contains(step_id)) {
-    return Derived(Aborted("Step ", step_id, " is over"));
-  }
   return absl::OkStatus();
 }
 
 void Worker::RecvTensor(int64_t step_id, const std::string& key,
                         Rendezvous::RecvDone done) {
-  if (absl::Status status = state_->CheckTransfer(step_id, key); !status.ok()) {
-    done(status);
+  // Keeps the table alive until the value is there.
+  const auto step = state_->StepOf(step_id, {&key, 1});
+  if (!step.ok()) {
+    done(step.status());
     return;
   }
-  // Keeps the table alive until the value is there.
-  std::shared_ptr<StepTensors> step = state_->FindOrMakeStep(step_id);
-  step->local->RecvAsync(key, std::move(done));
+  (*step)->local->RecvAsync(key, std::move(done));
 }
 
 void Worker::RecvTensors(int64_t step_id, std::span<const std::string> keys,
                          Rendezvous::GroupDone done) {
-  for (const std::string& key : keys) {
-    if (absl::Status status = state_->CheckTransfer(step_id, key);
-        !status.ok()) {
-      done(status);
-      return;
-    }
+  const auto step = state_->StepOf(step_id, keys);
+  if (!step.ok()) {
+    done(step.status());
+    return;
   }
-  std::shared_ptr<StepTensors> step = state_->FindOrMakeStep(step_id);
-  step->local->RecvGroupAsync(keys, std::move(done));
+  (*step)->local->RecvGroupAsync(keys, std::move(done));
 }
 
 void Worker::AbortStep(int64_t step_id, const absl::Status& status) {

@@ -41,6 +41,9 @@ class Worker : public WorkerInterface,
   // Before the first step, by whoever connects the worker to others.
   void set_rendezvous_factory(RendezvousFactory factory);
   void set_cluster_rendezvous_factory(ClusterRendezvousFactory factory);
+  // Those that its steps can receive from; before the first graph. Without, it
+  // takes graphs that receive from any.
+  void set_cluster_tasks(std::vector<std::string> tasks);
   // Called when a step is over here, so that others drop what they keep of it;
   // before the first step.
   void set_step_over(std::function<void(int64_t step_id)> callback);

@@ -36,6 +36,8 @@ struct CreateSessionRequest {
   // addresses of all its tasks by name.
   std::string task = {};
   std::map<std::string, std::string> cluster = {};
+  // Refused if the worker has so many already.
+  int64_t max_sessions = INT64_MAX;
 };
 
 struct RegisterGraphRequest {
@@ -114,6 +116,10 @@ class WorkerCache {
   // nullptr if there is no such task.
   virtual std::shared_ptr<WorkerInterface> Find(std::string_view task) = 0;
 };
+
+// `what` comes from a task that this one, `own`, does not know.
+absl::Status NotInCluster(std::string_view what, std::string_view task,
+                          std::string_view own);
 
 // An error that only follows from another one carries this in front of its
 // message, so that the cause is reported and not the consequence.

@@ -62,6 +62,22 @@ TEST(Worker, APeerThatComesAfterTheStepIsToldSo) {
   EXPECT_EQ(worker->num_steps(), 0);
 }
 
+TEST(Worker, TakesSoManySessionsAndNoMore) {
+  const auto worker = Worker::Create(*DeviceName::Parse(kTask), 1);
+  const auto open = [&](const std::string& handle, int64_t most) {
+    CreateSessionRequest request{handle};
+    request.max_sessions = most;
+    absl::Status status;
+    worker->CreateSession(std::move(request),
+                          [&](absl::Status s) { status = std::move(s); });
+    return status;
+  };
+  SLUICE_EXPECT_OK(open("a", 1));
+  SLUICE_EXPECT_OK(open("a", 1));
+  EXPECT_TRUE(absl::IsResourceExhausted(open("b", 1)));
+  SLUICE_EXPECT_OK(open("b", 2));
+}
+
 TEST(Worker, KeysOfOthersAreErrors) {
   auto worker = Worker::Create(*DeviceName::Parse(kTask), 1);
   EXPECT_THAT(Recv(*worker, 1, "no key").status(),
