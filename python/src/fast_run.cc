@@ -224,6 +224,18 @@ Data& DataOf(const py::handle& core) {
   return *reinterpret_cast<Core*>(core.ptr())->data;
 }
 
+// The session, for a call that sends new nodes. One that another thread opens
+// meanwhile may wait for the nodes that this thread is adding.
+Session& SessionToSync(const Data& data) {
+  if (IsBuilding(data.graph.cast<PyGraph&>())) {
+    throw StatusException(FailedPrecondition(
+        "A session cannot run a graph from a function that is called to build "
+        "a part of it: a loop's condition or body, a gradient, a device "
+        "function"));
+  }
+  return *data.session;
+}
+
 void CoreDealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Data* data = reinterpret_cast<Core*>(self)->data;
@@ -274,13 +286,13 @@ void BindFastRun(py::module_& m) {
   // Everything below takes the core as its first argument.
   m.def("session_prepare", [](const py::object& core, StepSignature signature,
                               const py::bytes& run_options) {
-    Data& data = DataOf(core);
+    Session& session = SessionToSync(DataOf(core));
     const RunOptions options = RunOptionsFromBytes(run_options);
     absl::StatusOr<std::shared_ptr<PreparedStep>> step =
         Internal("not prepared");
     {
       py::gil_scoped_release release;
-      step = data.session->Prepare(signature, options);
+      step = session.Prepare(signature, options);
     }
     return Check(std::move(step));
   });
@@ -316,6 +328,12 @@ void BindFastRun(py::module_& m) {
   m.def(
       "session_of",
       [](const py::object& core) -> Session& { return *DataOf(core).session; },
+      py::return_value_policy::reference);
+  m.def(
+      "session_to_sync",
+      [](const py::object& core) -> Session& {
+        return SessionToSync(DataOf(core));
+      },
       py::return_value_policy::reference);
 }
 

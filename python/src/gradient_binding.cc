@@ -77,6 +77,7 @@ void BindGradients(py::module_& m) {
             starts.push_back(GradFromPython(graph, g));
           const std::vector<Output> outputs = OutputsOf(graph, ys);
           const std::vector<Output> inputs = OutputsOf(graph, xs);
+          GraphLock lock(graph);
           const std::vector<Grad> grads = Check(AddGradients(
               Scope::Detached(graph.graph), outputs, inputs, starts, options));
           py::list result;

@@ -152,6 +152,8 @@ py::tuple BuildWhile(PyGraph& graph, const std::vector<int>& variables,
   if (!maximum.empty()) loop.options.maximum_iterations = maximum[0];
   loop.condition = call(condition);
   loop.body = call(body);
+  // A session must not see the loop before its last edge.
+  GraphLock lock(graph);
   const WhileResult result = Check(While(Scope::Detached(graph.graph), loop));
   py::list exits;
   for (const Output& exit : result.values) {
@@ -283,6 +285,7 @@ void BindNodes(py::class_<PyGraph>& graph) {
            [](PyGraph& g, int id) { return NodeOf(g, id)->device(); })
       .def("set_node_device",
            [](PyGraph& g, int id, const std::string& d) {
+             GraphLock lock(g);
              NodeOf(g, id)->set_device(d);
            })
       .def("node_inputs",
@@ -347,11 +350,14 @@ void BindNodes(py::class_<PyGraph>& graph) {
               const py::object& value) {
              Node* node = NodeOf(g, id);
              const AttrDef* def = node->op().def.FindAttr(name);
-             node->set_attr(
-                 name, AttrFromPython(def == nullptr ? "" : def->type, value));
+             AttrValue attr =
+                 AttrFromPython(def == nullptr ? "" : def->type, value);
+             GraphLock lock(g);
+             node->set_attr(name, std::move(attr));
            })
       .def("erase_node_attr",
            [](PyGraph& g, int id, const std::string& name) {
+             GraphLock lock(g);
              NodeOf(g, id)->erase_attr(name);
            })
       .def("add_control_edge",
@@ -377,8 +383,9 @@ void BindNodes(py::class_<PyGraph>& graph) {
            })
       .def("set_shape",
            [](PyGraph& g, int id, int index, const py::object& shape) {
-             Check(NodeOf(g, id)->RefineOutputShape(index,
-                                                    ShapeFromPython(shape)));
+             const PartialShape refined = ShapeFromPython(shape);
+             GraphLock lock(g);
+             Check(NodeOf(g, id)->RefineOutputShape(index, refined));
            })
       .def("constant_value",
            [](PyGraph& g, int id, int index) -> py::object {
@@ -494,8 +501,11 @@ void BindGraph(py::module_& m) {
   graph.def(py::init<>())
       .def("add_op", AddOp, py::arg("op"), py::arg("name"), py::arg("inputs"),
            py::arg("attrs"), py::arg("controls"))
-      .def("finalize", [](PyGraph& g) { g.graph.build().finalized = true; })
-      .def("unfinalize", [](PyGraph& g) { g.graph.build().finalized = false; })
+      .def("set_finalized",
+           [](PyGraph& g, bool finalized) {
+             GraphLock lock(g);
+             g.graph.build().finalized = finalized;
+           })
       .def("finalized", [](PyGraph& g) { return g.graph.build().finalized; })
       .def(
           "graph_def",

@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "sluice/graph/build_context.h"
@@ -14,25 +16,43 @@
 namespace sluice::python {
 
 // Thread-safe under the GIL. `mu` is taken by whoever reads the graph without
-// it (a session that sends new nodes).
+// it (a session that sends new nodes), and by whoever changes the graph.
 struct PyGraph {
   Graph graph;
   std::mutex mu;
+  // Whose GraphLock holds `mu`; guarded by the GIL.
+  std::optional<std::thread::id> builder;
   // What `with` blocks replaced, innermost last.
   std::vector<BuildContext> saved;
 };
 
-// Holds `graph.mu`. Gives the GIL up while it waits, so that a thread that runs
-// a step and a thread that builds cannot block each other.
+// Whether this thread is in the middle of a change of the graph: in a function
+// that a loop, a gradient or a device scope calls back.
+inline bool IsBuilding(const PyGraph& graph) {
+  return graph.builder == std::this_thread::get_id();
+}
+
+// Holds `graph.mu`, unless a GraphLock further up on this thread does. Gives
+// the GIL up while it waits, as whoever has `mu` may want it.
 class GraphLock {
  public:
-  explicit GraphLock(PyGraph& graph) : lock_(graph.mu, std::defer_lock) {
-    if (lock_.try_lock()) return;
-    pybind11::gil_scoped_release release;
-    lock_.lock();
+  explicit GraphLock(PyGraph& graph)
+      : graph_(graph), lock_(graph.mu, std::defer_lock) {
+    if (IsBuilding(graph)) return;
+    if (!lock_.try_lock()) {
+      pybind11::gil_scoped_release release;
+      lock_.lock();
+    }
+    graph_.builder = std::this_thread::get_id();
   }
+  ~GraphLock() {
+    if (lock_) graph_.builder.reset();
+  }
+  GraphLock(const GraphLock&) = delete;
+  GraphLock& operator=(const GraphLock&) = delete;
 
  private:
+  PyGraph& graph_;
   std::unique_lock<std::mutex> lock_;
 };
 

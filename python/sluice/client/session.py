@@ -275,7 +275,7 @@ class BaseSession(object):
 
     def list_devices(self):
         return [_DeviceAttributes(*d) for d in
-                _sluice.session_of(self._core).list_devices()]
+                _sluice.session_to_sync(self._core).list_devices()]
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         if options is None and run_metadata is None and not self._closed:
@@ -468,7 +468,8 @@ class BaseSession(object):
             for feed in feeds or [] for f in _parts_of_feed(feed)]
         signature = _sluice.StepSignature(fed, tensors, targets)
         try:
-            return _sluice.session_of(self._core).set_up_partial_run(signature)
+            return _sluice.session_to_sync(self._core).set_up_partial_run(
+                signature)
         except errors.OpError as e:
             raise errors.locate(e, self._graph) from None
 

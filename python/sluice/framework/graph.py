@@ -31,6 +31,7 @@ class Graph(object):
         self._core = _sluice.GraphCore()
         self._ops = []
         self._collections = {}
+        # Guards _ops; held for no call into the engine that waits.
         self._lock = threading.RLock()
         self._seed = None
         self._unfeedable = set()
@@ -52,8 +53,9 @@ class Graph(object):
         ops = self._ops
         if node_id >= len(ops):
             frames = call_stack.stack()
-            for i in range(len(ops), self._core.num_nodes()):
-                ops.append(Operation(self, self._core.describe(i), frames))
+            with self._lock:
+                for i in range(len(ops), self._core.num_nodes()):
+                    ops.append(Operation(self, self._core.describe(i), frames))
         return ops[node_id]
 
     def _tensor(self, key):
@@ -77,23 +79,26 @@ class Graph(object):
         if self._core.finalized():
             raise RuntimeError("Graph is finalized and cannot be modified.")
         controls = [op._id for op in control_inputs]
+        try:
+            description = self._core.add_op(op_type, name or "", flat, attrs,
+                                            controls)
+        except errors.InvalidArgumentError as e:
+            raise ValueError(e.message) from None
+        ops = self._ops
+        node_id = description[0]
+        frames = call_stack.stack()
         with self._lock:
-            try:
-                description = self._core.add_op(op_type, name or "", flat,
-                                                attrs, controls)
-            except errors.InvalidArgumentError as e:
-                raise ValueError(e.message) from None
-            ops = self._ops
-            node_id = description[0]
-            frames = call_stack.stack()
-            # The engine may have added nodes before this one.
+            # The engine, or another thread, may have added nodes before it.
             for i in range(len(ops), node_id):
                 ops.append(Operation(self, self._core.describe(i), frames))
             if node_id == len(ops):
                 op = Operation(self, description, frames)
                 ops.append(op)
                 return op
-            return ops[node_id]
+            # A device function or another thread saw it first.
+            op = ops[node_id]
+            op._frames = frames
+            return op
 
     def create_op(self, op_type, inputs, dtypes=None, input_types=None,
                   name=None, attrs=None, op_def=None, compute_shapes=True,
@@ -368,10 +373,10 @@ class Graph(object):
         return self._core.finalized()
 
     def finalize(self):
-        self._core.finalize()
+        self._core.set_finalized(True)
 
     def _unsafe_unfinalize(self):
-        self._core.unfinalize()
+        self._core.set_finalized(False)
 
     def as_graph_def(self, from_version=None, add_shapes=False):
         return protos.GraphDef.FromString(

@@ -26,11 +26,10 @@ def _engine(graph, function, *arguments):
     """Lets the engine add to the graph what `function` is for."""
     if graph._core.finalized():
         raise RuntimeError("Graph is finalized and cannot be modified.")
-    with graph._lock:
-        try:
-            return function(graph._core, *arguments)
-        except errors.InvalidArgumentError as e:
-            raise ValueError(e.message) from None
+    try:
+        return function(graph._core, *arguments)
+    except errors.InvalidArgumentError as e:
+        raise ValueError(e.message) from None
 
 
 def _deduplicate_indexed_slices(values, indices):
