@@ -7,6 +7,7 @@
 #include "sluice/base/logging.h"
 #include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
+#include "sluice/base/time_limit.h"
 #include "sluice/base/timer.h"
 
 namespace sluice {
@@ -200,7 +201,7 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
       if (!done) return;
       const SteadyTime now = TheClock().Now();
       waited = Seconds(now - begin);
-      if (now >= LastChange() + options.task_deadline) {
+      if (now >= LastChange() + TaskDeadline()) {
         result = status = GaveUp(now);
         callback = std::exchange(done, nullptr);
       } else if (now >= next_look && CanGoOn()) {
@@ -227,6 +228,10 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
     WatchLater();
   }
 
+  std::chrono::milliseconds TaskDeadline() const {
+    return TimeLimit(options.task_deadline.count());
+  }
+
   static int64_t Seconds(SteadyTime::duration time) {
     return std::chrono::duration_cast<std::chrono::seconds>(time).count();
   }
@@ -236,8 +241,7 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
     SteadyTime next;
     {
       MutexLock lock(mu);
-      next =
-          std::min({next_line, next_look, last_change + options.task_deadline});
+      next = std::min({next_line, next_look, last_change + TaskDeadline()});
     }
     CallLater(next - TheClock().Now(), [weak = weak_from_this()] {
       if (auto self = weak.lock()) self->Watch();

@@ -9,6 +9,7 @@
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
 #include "sluice/base/thread_pool.h"
+#include "sluice/base/time_limit.h"
 #include "sluice/base/timer.h"
 #include "sluice/master/connect.h"
 #include "sluice/worker/worker.h"
@@ -208,7 +209,7 @@ void Master::CreateSession(SessionOptions options,
                         << absl::StrJoin(options.without_effect, ", ");
   }
   if (options.operation_timeout_ms > 0 && env->name_tasks) {
-    CallLater(std::chrono::milliseconds(options.operation_timeout_ms),
+    CallLater(TimeLimit(options.operation_timeout_ms),
               [weak = std::weak_ptr<Cancellation>(cancellation)] {
                 auto opening = weak.lock();
                 if (opening == nullptr) return;

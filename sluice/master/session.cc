@@ -8,6 +8,7 @@
 #include "sluice/base/random.h"
 #include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
+#include "sluice/base/time_limit.h"
 #include "sluice/base/timer.h"
 #include "sluice/master/connect.h"
 #include "sluice/master/session_state.h"
@@ -519,7 +520,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
                             ? args.options.timeout_ms
                             : state_->options.operation_timeout_ms;
   if (limit > 0 && state_->env.name_tasks && !step->plan->partial) {
-    step->deadline = TheClock().Now() + std::chrono::milliseconds(limit);
+    step->deadline = TheClock().Now() + TimeLimit(limit);
   }
   absl::Status refused;
   {

@@ -5,6 +5,7 @@
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
+#include "sluice/base/time_limit.h"
 #include "sluice/kernel/step.h"
 #include "sluice/proto/task_status.pb.h"
 #include "sluice/proto/worker.pb.h"
@@ -113,9 +114,14 @@ class MasterCall {
  public:
   MasterCall(RpcChannel* channel, Pulse* pulse, const char* method,
              const MasterStub::Options& options)
-      : channel_(channel), pulse_(pulse), method_(method), options_(options) {
+      : channel_(channel),
+        pulse_(pulse),
+        method_(method),
+        options_(options),
+        cancellation_(options.cancellation != nullptr ? *options.cancellation
+                                                      : own_cancellation_) {
     if (options.timeout_ms > 0) {
-      deadline_ = begin_ + std::chrono::milliseconds(options.timeout_ms);
+      deadline_ = begin_ + TimeLimit(options.timeout_ms);
     }
   }
 
@@ -124,10 +130,7 @@ class MasterCall {
     while (true) {
       const absl::Status status = Try(request, answer);
       if (status.ok()) return status;
-      if (options_.cancellation != nullptr &&
-          options_.cancellation->cancelled()) {
-        return options_.cancellation->status();
-      }
+      if (cancellation_.cancelled()) return cancellation_.status();
       const auto now = std::chrono::steady_clock::now();
       if (absl::IsUnavailable(status)) {
         if (!silent_) why_ = WhyUnreachable(channel_->address(), status);
@@ -166,7 +169,7 @@ class MasterCall {
 
   // Whether nothing was heard of the master for too long.
   bool GiveUp(SteadyTime now) const {
-    return now - LastHeard() >= std::chrono::milliseconds(options_.wait_ms);
+    return now - LastHeard() >= TimeLimit(options_.wait_ms);
   }
 
   void Say(SteadyTime now) {
@@ -185,12 +188,9 @@ class MasterCall {
     // waited for.
     if (deadline_) call.deadline = *deadline_ + kAnswerGrace;
     call.cancellation = &attempt;
-    Cancellation* const outer = options_.cancellation;
     const auto token =
-        outer == nullptr
-            ? Cancellation::kNone
-            : outer->Register([&] { attempt.Cancel(outer->status()); });
-    if (outer != nullptr && outer->cancelled()) attempt.Cancel(outer->status());
+        cancellation_.Register([&] { attempt.Cancel(cancellation_.status()); });
+    if (token == Cancellation::kNone) attempt.Cancel(cancellation_.status());
     channel_->Call(method_, request, call,
                    [&](absl::Status status, grpc::ByteBuffer response) {
                      result = std::move(status);
@@ -204,7 +204,7 @@ class MasterCall {
         attempt.Cancel(Unavailable(why_));
       }
     }
-    if (token != Cancellation::kNone) outer->DeregisterAndWait(token);
+    if (token != Cancellation::kNone) cancellation_.DeregisterAndWait(token);
     if (silent_ && !result.ok()) return Unavailable(why_);
     return result;
   }
@@ -231,28 +231,28 @@ class MasterCall {
   }
 
   void CheckInterrupted() {
-    if (options_.interrupted != nullptr &&
-        !options_.cancellation->cancelled() && (*options_.interrupted)()) {
-      options_.cancellation->Cancel(Cancelled("Interrupted"));
+    if (options_.interrupted != nullptr && !cancellation_.cancelled() &&
+        (*options_.interrupted)()) {
+      cancellation_.Cancel(Cancelled("Interrupted"));
     }
   }
 
   // Sleeps, unless cancelled.
   void Pause() {
     CheckInterrupted();
-    Cancellation* const cancellation = options_.cancellation;
     Notification woken;
-    const auto token = cancellation == nullptr
-                           ? Cancellation::kNone
-                           : cancellation->Register([&] { woken.Notify(); });
+    const auto token = cancellation_.Register([&] { woken.Notify(); });
+    if (token == Cancellation::kNone) return;
     woken.WaitFor(kAskPause);
-    if (token != Cancellation::kNone) cancellation->DeregisterAndWait(token);
+    cancellation_.DeregisterAndWait(token);
   }
 
   RpcChannel* const channel_;
   Pulse* const pulse_;
   const char* const method_;
   const MasterStub::Options& options_;
+  Cancellation own_cancellation_;
+  Cancellation& cancellation_;
   const SteadyTime begin_ = std::chrono::steady_clock::now();
   std::optional<SteadyTime> deadline_;
   SteadyTime next_line_ = begin_ + kFirstLine;

@@ -17,7 +17,8 @@ class MessageLite;
 
 namespace sluice {
 
-// Thread-safe. Calls block; `cancellation` (may be null) ends them.
+// Thread-safe. Calls block; `cancellation` (may be null) and `interrupted` end
+// them.
 class MasterStub {
  public:
   // "grpc://host:port". `tls` may be null: plain text.
@@ -28,8 +29,7 @@ class MasterStub {
   struct Options {
     int64_t timeout_ms = 0;  // 0: none.
     Cancellation* cancellation = nullptr;
-    // Asked now and then while the call blocks; true cancels it, for which
-    // there must be a `cancellation`. May be null.
+    // Asked now and then while the call blocks; true cancels it. May be null.
     const std::function<bool()>* interrupted = nullptr;
     // Go on trying while nobody answers at the address, with a line in the log
     // that says so, until this much time has passed without any change.
