@@ -241,10 +241,16 @@ void CoreDealloc(PyObject* self) {
   Data* data = reinterpret_cast<Core*>(self)->data;
   if (data != nullptr) {
     data->plans.clear();
+    // Ctrl-C while the session is closed leaves an error, which nobody can get
+    // from here; one that is on its way elsewhere must stay.
+    PyObject *kind, *error, *traceback;
+    PyErr_Fetch(&kind, &error, &traceback);
     {
       py::gil_scoped_release release;
       data->session.reset();
     }
+    if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(nullptr);
+    PyErr_Restore(kind, error, traceback);
     delete data;
   }
   type->tp_free(self);

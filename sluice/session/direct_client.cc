@@ -5,11 +5,13 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
+#include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/patience.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/functions.h"
 #include "sluice/session/session_client.h"
+#include "sluice/session/turn.h"
 
 namespace sluice {
 namespace {
@@ -49,47 +51,15 @@ class Waiter {
   absl::Status status_ SLUICE_GUARDED_BY(mu_);
 };
 
-// How often a blocked call asks whether it was interrupted.
-constexpr auto kPollPeriod = std::chrono::milliseconds(100);
-
-std::optional<SteadyTime> DeadlineIn(int64_t ms) {
-  if (ms <= 0) return std::nullopt;
-  return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+// Waits for the end. When the caller loses patience it calls `cancel`, and
+// waits on: what the call uses may be the caller's.
+void Await(const Limit& limit, Waiter* waiter, Limit::Cancel cancel) {
+  do {
+    const bool poll = limit.interrupted != nullptr;
+    if (waiter->WaitUntil(poll ? limit.NextLook() : limit.deadline)) return;
+  } while (!limit.CancelIfReached(cancel));
+  waiter->WaitUntil(std::nullopt);
 }
-
-// What ends a call before its result.
-struct Limit {
-  using Cancel = absl::FunctionRef<void(const absl::Status&)>;
-
-  std::optional<SteadyTime> deadline;
-  const char* timed_out;
-  const std::function<bool()>& interrupted;
-
-  // Waits for the end. When the caller loses patience it calls `cancel`, and
-  // waits on: what the call uses may be the caller's.
-  void Await(Waiter* waiter, Cancel cancel) const {
-    do {
-      std::optional<SteadyTime> until = deadline;
-      if (interrupted) {
-        const SteadyTime poll = std::chrono::steady_clock::now() + kPollPeriod;
-        until = until ? std::min(*until, poll) : poll;
-      }
-      if (waiter->WaitUntil(until)) return;
-    } while (!CancelIfReached(cancel));
-    waiter->WaitUntil(std::nullopt);
-  }
-
-  bool CancelIfReached(Cancel cancel) const {
-    if (deadline && std::chrono::steady_clock::now() >= *deadline) {
-      cancel(DeadlineExceeded(timed_out));
-    } else if (interrupted && interrupted()) {
-      cancel(Cancelled("Interrupted"));
-    } else {
-      return false;
-    }
-    return true;
-  }
-};
 
 // Copies the nodes of `from` that `to` does not have yet. `to` is always a copy
 // of the first nodes of `from`, so ids agree.
@@ -119,19 +89,11 @@ class DirectClient : public SessionClient {
         config_(config),
         local_(config.target.empty()) {}
 
-  absl::Status Sync(const Graph& graph) override {
-    MutexLock lock(sync_mu_);
-    if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open(graph));
-    int now = NumNodes(graph);
-    if (sent_ == now) return absl::OkStatus();
-    SLUICE_RETURN_IF_ERROR(session_->Extend([&](Graph& copy) {
-      const auto held = LockGraph(config_);
-      CopyNewNodes(graph, &copy);
-      now = graph.num_nodes();
-      return absl::OkStatus();
-    }));
-    sent_ = now;
-    return absl::OkStatus();
+  absl::Status Sync(const Graph& graph, const RunOptions& options) override {
+    SLUICE_RETURN_IF_ERROR(TakeTurn(options));
+    absl::Status status = SyncInTurn(graph, options);
+    turn_.GiveBack();
+    return status;
   }
 
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
@@ -155,7 +117,7 @@ class DirectClient : public SessionClient {
     }
     session_->RunPartially(
         name, args, [&](absl::Status s) { waiter.Finish(std::move(s)); });
-    LimitOf({}).Await(&waiter, [&](const absl::Status& why) {
+    Await(LimitOf({}), &waiter, [&](const absl::Status& why) {
       session_->CancelPartialRun(name, why);
     });
     MutexLock lock(mu_);
@@ -176,13 +138,21 @@ class DirectClient : public SessionClient {
       asking = asking_;
     }
     for (const auto& call : asking) call->Cancel(ClosedByClient());
-    MutexLock lock(sync_mu_);
-    if (session_ == nullptr) return absl::OkStatus();
-    Waiter waiter;
-    master_->CloseSession(session_->handle(), ClosedByClient(),
-                          [&](absl::Status s) { waiter.Finish(std::move(s)); });
-    waiter.WaitUntil(std::nullopt);
-    absl::Status status = waiter.Take();
+    const Limit limit = {
+        DeadlineIn(CloseTimeout(config_.options.operation_timeout_ms)),
+        "Operation timed out.", config_.interrupted};
+    Cancellation call;
+    absl::Status status = turn_.Take(limit, call);
+    if (status.ok()) {
+      if (session_ != nullptr) status = CloseInTurn(limit);
+      turn_.GiveBack();
+    }
+    if (absl::IsDeadlineExceeded(status)) {
+      SLUICE_LOG(WARNING)
+          << "A session that is closed has steps that do not end; they are "
+             "left alone";
+      return absl::OkStatus();
+    }
     // A reset has closed it already.
     if (local_ && absl::IsAborted(status)) return absl::OkStatus();
     return status;
@@ -244,18 +214,20 @@ class DirectClient : public SessionClient {
       MutexLock lock(mu_);
       blocked_.insert(id);
     }
-    limit.Await(&wait.waiter, cancel);
+    Await(limit, &wait.waiter, cancel);
     MutexLock lock(mu_);
     blocked_.erase(id);
     return std::move(wait.status);
   }
 
  private:
+  int64_t TimeoutOf(const RunOptions& options) const {
+    return options.timeout_ms > 0 ? options.timeout_ms
+                                  : config_.options.operation_timeout_ms;
+  }
+
   Limit LimitOf(const RunOptions& options) const {
-    const int64_t ms = options.timeout_ms > 0
-                           ? options.timeout_ms
-                           : config_.options.operation_timeout_ms;
-    return {DeadlineIn(ms), timed_out_, config_.interrupted};
+    return {DeadlineIn(TimeoutOf(options)), timed_out_, config_.interrupted};
   }
 
   // Calls `start`, which passes an answer on, and waits for that; no longer
@@ -289,8 +261,8 @@ class DirectClient : public SessionClient {
       answer->waiter.Finish(call->status());
     };
     if (call->Register(give_up) == Cancellation::kNone) give_up();
-    limit.Await(&answer->waiter,
-                [&](const absl::Status& why) { call->Cancel(why); });
+    Await(limit, &answer->waiter,
+          [&](const absl::Status& why) { call->Cancel(why); });
     {
       MutexLock lock(mu_);
       asking_.erase(call);
@@ -316,7 +288,46 @@ class DirectClient : public SessionClient {
     return graph.num_nodes();
   }
 
-  absl::Status Open(const Graph& graph) SLUICE_REQUIRES(sync_mu_) {
+  absl::Status TakeTurn(const RunOptions& options) {
+    const auto call = std::make_shared<Cancellation>();
+    {
+      MutexLock lock(mu_);
+      if (closing_) return ClosedByClient();
+      asking_.insert(call);
+    }
+    absl::Status status = turn_.Take(LimitOf(options), *call);
+    MutexLock lock(mu_);
+    asking_.erase(call);
+    return status;
+  }
+
+  absl::Status SyncInTurn(const Graph& graph, const RunOptions& options) {
+    if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open(graph, options));
+    int now = NumNodes(graph);
+    if (sent_ == now) return absl::OkStatus();
+    SLUICE_RETURN_IF_ERROR(session_->Extend([&](Graph& copy) {
+      const auto held = LockGraph(config_);
+      CopyNewNodes(graph, &copy);
+      now = graph.num_nodes();
+      return absl::OkStatus();
+    }));
+    sent_ = now;
+    return absl::OkStatus();
+  }
+
+  absl::Status CloseInTurn(const Limit& limit) {
+    // If nobody waits for it any more, the rest keeps itself alive.
+    const auto waiter = std::make_shared<Waiter>();
+    master_->CloseSession(session_->handle(), ClosedByClient(),
+                          [waiter, master = master_](absl::Status s) {
+                            waiter->Finish(std::move(s));
+                          });
+    Await(limit, waiter.get(),
+          [&](const absl::Status& why) { waiter->Finish(why); });
+    return waiter->Take();
+  }
+
+  absl::Status Open(const Graph& graph, const RunOptions& run_options) {
     SessionOptions options = config_.options;
     {
       const auto held = LockGraph(config_);
@@ -325,7 +336,7 @@ class DirectClient : public SessionClient {
       }
     }
     using SessionPtr = std::shared_ptr<MasterSession>;
-    const Limit limit = {DeadlineIn(options.operation_timeout_ms),
+    const Limit limit = {DeadlineIn(TimeoutOf(run_options)),
                          "Operation timed out.", config_.interrupted};
     SLUICE_ASSIGN_OR_RETURN(
         SessionPtr session,
@@ -352,12 +363,11 @@ class DirectClient : public SessionClient {
   // What scripts know.
   const char* const timed_out_ =
       local_ ? "Timed out waiting for notification" : "Operation timed out.";
-  // Held while the session is opened or extended; taken before mu_.
-  Mutex sync_mu_;
+  Turn turn_;  // To open, extend or close the session.
   // Set once under mu_, by the first Sync; steps come after it and need no
   // lock.
   std::shared_ptr<MasterSession> session_;
-  int sent_ SLUICE_GUARDED_BY(sync_mu_) = 0;
+  int sent_ = 0;  // Only who has the turn looks.
   Mutex mu_;
   bool closing_ SLUICE_GUARDED_BY(mu_) = false;
   // What waits for other tasks.
@@ -400,10 +410,9 @@ absl::Status ResetDirectly(Master& master, const SessionConfig& config,
   master.Reset(containers, config.options.device_filters,
                [waiter](absl::Status s) { waiter->Finish(std::move(s)); });
   // Nothing of it is the caller's, so it goes on alone.
-  Limit{DeadlineIn(config.options.operation_timeout_ms), "Operation timed out.",
-        config.interrupted}
-      .Await(waiter.get(),
-             [&](const absl::Status& why) { waiter->Finish(why); });
+  Await({DeadlineIn(config.options.operation_timeout_ms),
+         "Operation timed out.", config.interrupted},
+        waiter.get(), [&](const absl::Status& why) { waiter->Finish(why); });
   return waiter->Take();
 }
 

@@ -12,44 +12,29 @@
 #include "sluice/rpc/master_stub.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/session/session_client.h"
+#include "sluice/session/turn.h"
 #include "sluice/tensor/codec.h"
 
 namespace sluice {
 namespace {
 
-// A dead master must not keep a program from ending.
-constexpr int64_t kCloseMs = 10000;
 // How long a step waits for a master that is gone; longer when the session was
 // never opened. A master that comes back has forgotten the session, and says
 // so.
 constexpr int64_t kReconnectMs = 30000;
+constexpr char kTimedOut[] = "Operation timed out.";
 
 class RemoteClient : public SessionClient {
  public:
   RemoteClient(std::unique_ptr<MasterStub> stub, const SessionConfig& config)
       : stub_(std::move(stub)), config_(config) {}
 
-  absl::Status Sync(const Graph& graph) override {
-    MutexLock lock(sync_mu_);
-    if (handle_.empty()) return Open(graph);
-    pb::ExtendSessionRequest request;
-    request.set_session_handle(handle_);
-    request.set_current_graph_version(version_);
-    int now;
-    {
-      const auto held = LockGraph(config_);
-      now = graph.num_nodes();
-      if (sent_ == now) return absl::OkStatus();
-      ExportOptions options;
-      options.from_node = sent_;
-      ExportGraphDef(graph, options, request.mutable_graph_def());
-    }
-    pb::ExtendSessionResponse response;
-    SLUICE_RETURN_IF_ERROR(Call(paths::kExtendSession, request, &response,
-                                TimeoutOf({}), kReconnectMs));
-    version_ = response.new_graph_version();
-    sent_ = now;
-    return absl::OkStatus();
+  absl::Status Sync(const Graph& graph, const RunOptions& options) override {
+    SLUICE_RETURN_IF_ERROR(TakeTurn(options));
+    absl::Status status =
+        handle_.empty() ? Open(graph, options) : Extend(graph, options);
+    turn_.GiveBack();
+    return status;
   }
 
   absl::StatusOr<std::shared_ptr<PreparedStep>> Prepare(
@@ -149,16 +134,15 @@ class RemoteClient : public SessionClient {
       closing_ = true;
     }
     CancelCalls(ClosedByClient());
-    MutexLock lock(sync_mu_);
-    if (handle_.empty()) return absl::OkStatus();
-    lease_ = nullptr;
-    pb::CloseSessionRequest request;
-    request.set_session_handle(handle_);
-    pb::CloseSessionResponse response;
-    MasterStub::Options options;
-    options.timeout_ms = kCloseMs;
-    const absl::Status status =
-        stub_->Call(paths::kCloseSession, request, &response, options);
+    const int64_t timeout_ms =
+        CloseTimeout(config_.options.operation_timeout_ms);
+    Cancellation call;
+    absl::Status status = turn_.Take(
+        {DeadlineIn(timeout_ms), kTimedOut, config_.interrupted}, call);
+    if (status.ok()) {
+      if (!handle_.empty()) status = CloseInTurn(timeout_ms);
+      turn_.GiveBack();
+    }
     if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
       SLUICE_LOG(WARNING) << "Closing session " << handle_ << ": "
                           << status.message();
@@ -219,6 +203,53 @@ class RemoteClient : public SessionClient {
         "server's target.");
   }
 
+  absl::Status TakeTurn(const RunOptions& options) {
+    const auto call = std::make_shared<Cancellation>();
+    {
+      MutexLock lock(mu_);
+      if (closing_) return ClosedByClient();
+      open_.insert(call);
+    }
+    absl::Status status = turn_.Take(
+        {DeadlineIn(TimeoutOf(options)), kTimedOut, config_.interrupted},
+        *call);
+    MutexLock lock(mu_);
+    open_.erase(call);
+    return status;
+  }
+
+  absl::Status Extend(const Graph& graph, const RunOptions& run_options) {
+    pb::ExtendSessionRequest request;
+    request.set_session_handle(handle_);
+    request.set_current_graph_version(version_);
+    int now;
+    {
+      const auto held = LockGraph(config_);
+      now = graph.num_nodes();
+      if (sent_ == now) return absl::OkStatus();
+      ExportOptions options;
+      options.from_node = sent_;
+      ExportGraphDef(graph, options, request.mutable_graph_def());
+    }
+    pb::ExtendSessionResponse response;
+    SLUICE_RETURN_IF_ERROR(Call(paths::kExtendSession, request, &response,
+                                TimeoutOf(run_options), kReconnectMs));
+    version_ = response.new_graph_version();
+    sent_ = now;
+    return absl::OkStatus();
+  }
+
+  absl::Status CloseInTurn(int64_t timeout_ms) {
+    lease_ = nullptr;
+    pb::CloseSessionRequest request;
+    request.set_session_handle(handle_);
+    pb::CloseSessionResponse response;
+    MasterStub::Options options;
+    options.timeout_ms = timeout_ms;
+    if (config_.interrupted) options.interrupted = &config_.interrupted;
+    return stub_->Call(paths::kCloseSession, request, &response, options);
+  }
+
   void CancelCalls(const absl::Status& why) {
     std::vector<std::shared_ptr<Cancellation>> open;
     {
@@ -228,7 +259,7 @@ class RemoteClient : public SessionClient {
     for (const auto& call : open) call->Cancel(why);
   }
 
-  absl::Status Open(const Graph& graph) SLUICE_REQUIRES(sync_mu_) {
+  absl::Status Open(const Graph& graph, const RunOptions& run_options) {
     pb::CreateSessionRequest request;
     if (config_.config_proto.empty()) {
       SessionOptionsToConfig(config_.options, request.mutable_config());
@@ -246,7 +277,7 @@ class RemoteClient : public SessionClient {
     }
     pb::CreateSessionResponse response;
     SLUICE_RETURN_IF_ERROR(Call(paths::kCreateSession, request, &response,
-                                config_.options.operation_timeout_ms,
+                                TimeoutOf(run_options),
                                 config_.options.task_deadline.count()));
     {
       MutexLock lock(mu_);
@@ -319,14 +350,14 @@ class RemoteClient : public SessionClient {
 
   const std::unique_ptr<MasterStub> stub_;
   const SessionConfig config_;
-  // Held while the session is opened or extended; taken before mu_.
-  Mutex sync_mu_;
+  Turn turn_;  // To open, extend or close the session.
   // Set once under mu_, by the first Sync; steps come after it and need no
   // lock.
   std::string handle_;
-  int64_t version_ SLUICE_GUARDED_BY(sync_mu_) = 0;
-  int sent_ SLUICE_GUARDED_BY(sync_mu_) = 0;
-  std::unique_ptr<Lease> lease_ SLUICE_GUARDED_BY(sync_mu_);
+  // Only who has the turn looks at these.
+  int64_t version_ = 0;
+  int sent_ = 0;
+  std::unique_ptr<Lease> lease_;
   Mutex mu_;
   bool closing_ SLUICE_GUARDED_BY(mu_) = false;
   absl::flat_hash_set<std::shared_ptr<Cancellation>> open_
@@ -405,6 +436,7 @@ absl::Status ResetRemotely(const SessionConfig& config,
   pb::ResetResponse response;
   MasterStub::Options call;
   call.timeout_ms = config.options.operation_timeout_ms;
+  call.wait_ms = call.timeout_ms;
   if (config.interrupted) call.interrupted = &config.interrupted;
   return stub->Call(paths::kReset, request, &response, call);
 }

@@ -159,7 +159,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(SessionConfig config,
 absl::StatusOr<std::shared_ptr<PreparedStep>> Session::Prepare(
     const StepSignature& signature, const RunOptions& options) {
   SLUICE_RETURN_IF_ERROR(state_->CheckOpen());
-  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
+  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph, options));
   StepSignature distinct = signature;
   distinct.fetches.clear();
   std::vector<size_t> sources;
@@ -232,7 +232,7 @@ absl::Status Session::Run(const std::vector<Feed>& feeds,
 absl::StatusOr<std::string> Session::SetUpPartialRun(
     const StepSignature& signature) {
   SLUICE_RETURN_IF_ERROR(state_->CheckOpen());
-  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
+  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph, {}));
   return state_->client->SetUpPartialRun(signature);
 }
 
@@ -260,7 +260,7 @@ absl::Status Session::Run(Node* target, const std::vector<Feed>& feeds) {
 absl::StatusOr<std::vector<DeviceInfo>> Session::ListDevices() {
   // As TensorFlow says it here.
   if (!state_->CheckOpen().ok()) return Cancelled("Session has been closed.");
-  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph));
+  SLUICE_RETURN_IF_ERROR(state_->client->Sync(*state_->graph, {}));
   return state_->client->ListDevices();
 }
 

@@ -101,7 +101,9 @@ class Session {
   const std::string& target() const;
 
   // Ends running steps with CANCELLED; later calls fail. Idempotent. ABORTED if
-  // the master has forgotten the session; one that is away is no error.
+  // the master has forgotten the session. A master that is away and steps that
+  // do not end are no error: after the operation timeout, or 10 s if that is
+  // less, it returns and leaves them alone.
   absl::Status Close();
 
   // Ends whatever Run of this session blocks in, from another thread (Ctrl-C).

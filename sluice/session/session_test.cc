@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <climits>
+#include <future>
 #include <thread>
 
 #include "sluice/executor/executor.h"
 #include "sluice/graph/scope.h"
+#include "sluice/kernel/kernel_registry.h"
 #include "sluice/kernel/testing/op_test.h"
 
 namespace sluice {
@@ -317,6 +320,53 @@ TEST_F(SessionTest, CloseCancelsAStepThatWaits) {
   EXPECT_THAT(waited, StatusIs(absl::StatusCode::kCancelled, testing::_));
   Run({}, {one});
   EXPECT_FALSE(status_.ok());
+}
+
+// Ends when the test says so, and for nobody else.
+struct StuckKernel : AsyncKernel {
+  static inline std::promise<Done> started;
+  static absl::StatusOr<std::unique_ptr<Kernel>> Create(
+      const KernelConstruction&) {
+    return std::make_unique<StuckKernel>();
+  }
+  void Start(KernelContext&, Done done) override {
+    started.set_value(std::move(done));
+  }
+};
+SLUICE_OP(StuckForTest).Stateful().NotDifferentiable();
+SLUICE_KERNEL(StuckForTest, kCpu).Class<StuckKernel>();
+
+TEST_F(SessionTest, CloseGivesUpOnAStepThatDoesNotEnd) {
+  SessionConfig config;
+  config.options.operation_timeout_ms = 100;
+  session_ = *Session::Create(config, graph_);
+  Node* stuck = scope_.AddNode("StuckForTest", {});
+  absl::Status ended;
+  std::thread runner([&] { ended = session_->Run({}, {}, {stuck}, nullptr); });
+  Done done = StuckKernel::started.get_future().get();
+  SLUICE_EXPECT_OK(session_->Close());
+  std::move(done)(absl::OkStatus());
+  runner.join();
+  EXPECT_FALSE(ended.ok());
+}
+
+TEST_F(SessionTest, CloseOfAStepThatDoesNotEndCanBeInterrupted) {
+  StuckKernel::started = {};
+  SessionConfig config;
+  std::atomic<bool> interrupted = false;
+  config.interrupted = [&] { return interrupted.load(); };
+  session_ = *Session::Create(config, graph_);
+  Node* stuck = scope_.AddNode("StuckForTest", {});
+  std::thread runner([&] {
+    session_->Run({}, {}, {stuck}, nullptr)
+        .IgnoreError(); /* Either is right. */
+  });
+  Done done = StuckKernel::started.get_future().get();
+  interrupted = true;
+  EXPECT_THAT(session_->Close(),
+              StatusIs(absl::StatusCode::kCancelled, testing::_));
+  std::move(done)(absl::OkStatus());
+  runner.join();
 }
 
 TEST_F(SessionTest, APartialRunThatWasNotSetUpIsAnError) {
