@@ -227,3 +227,28 @@ def test_partition_graphs_are_one_for_each_device(servers):
         device("worker", 1, 1): ["_Recv", "_Send"],
         device("ps", 0): ["_Recv", "_Send"],
         device("worker", 0): ["_Recv", "_Send"]}  # The client's end.
+
+
+def test_device_scopes_that_are_left_out_of_order_are_an_error():
+    graph = tf.Graph()
+    outer, inner = graph.device("/cpu:0"), graph.device("/job:a")
+    outer.__enter__()
+    inner.__enter__()
+    with pytest.raises(RuntimeError, match="Exiting device scope without "
+                                           "proper scope nesting."):
+        outer.__exit__(None, None, None)
+    inner.__exit__(None, None, None)
+    with graph.as_default():
+        with tf.device("/job:b"):
+            assert tf.constant(1).device == "/job:b/device:CPU:0"
+        assert tf.constant(1).device == "/device:CPU:0"
+
+
+def test_a_wrong_device_leaves_the_scopes_as_they_were():
+    with tf.Graph().as_default():
+        with tf.device("/cpu:0"):
+            with pytest.raises(ValueError):
+                with tf.device("/nonsense:::"):
+                    pass
+            assert tf.constant(1).device == "/device:CPU:0"
+        assert tf.constant(1).device == ""

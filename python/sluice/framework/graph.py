@@ -236,8 +236,10 @@ class Graph(object):
 
     @contextlib.contextmanager
     def device(self, device_name_or_function):
-        with self._pushed() as core:
-            d = device_name_or_function
+        core = self._core
+        d = device_name_or_function
+        core.push()
+        try:
             if d is None:
                 core.clear_devices()
             elif callable(d):
@@ -246,7 +248,19 @@ class Graph(object):
                 core.push_device(d._core())
             else:
                 core.push_device(device_lib.DeviceSpec.from_string(d)._core())
+        except BaseException:
+            core.pop()
+            raise
+        scope = object()
+        self._device_scopes.append(scope)
+        try:
             yield
+        finally:
+            if self._device_scopes[-1] is not scope:
+                raise RuntimeError("Exiting device scope without proper scope "
+                                   "nesting.")
+            self._device_scopes.pop()
+            core.pop()
 
     def _device_function(self, function):
         def call(node_id):
