@@ -1,10 +1,12 @@
 """Sessions themselves: how they are opened, closed and reset."""
 
+import threading
 import warnings
 
 import pytest
 
 import sluice as tf
+from sluice.client import session
 from sluice.framework import protos
 
 
@@ -81,3 +83,82 @@ def test_partition_graphs_are_given_to_who_asks():
             sess.run(x, options=tf.RunOptions(output_partition_graphs=wanted),
                      run_metadata=metadata)
             assert len(metadata.partition_graphs) == (1 if wanted else 0)
+
+
+def test_interactive_sessions_close_in_any_order():
+    graph = tf.Graph()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = tf.InteractiveSession(graph=graph)
+        second = tf.InteractiveSession()
+    assert tf.get_default_session() is second
+    first.close()
+    assert tf.get_default_session() is second
+    assert tf.get_default_graph() is not graph
+    second.close()
+    assert tf.get_default_session() is None
+
+
+def test_an_interactive_session_leaves_the_config_alone():
+    config = tf.ConfigProto()
+    sess = tf.InteractiveSession(config=config)
+    assert sess._config.graph_options.place_pruned_graph
+    assert not config.graph_options.place_pruned_graph
+    sess.close()
+    with pytest.raises(TypeError, match="config must be a tf.ConfigProto"):
+        tf.InteractiveSession(config=5)
+
+
+def test_a_session_that_does_not_close_after_an_error_is_told(monkeypatch,
+                                                              caplog):
+    released = threading.Event()
+    monkeypatch.setattr(session, "_CLOSE_SECS", 0)
+    monkeypatch.setattr(tf.Session, "close", lambda self: released.wait(60))
+    with pytest.raises(KeyError):
+        with tf.Session():
+            raise KeyError("x")
+    released.set()
+    assert "Session failed to close after 0 seconds. Continuing after this " \
+        "point may leave your program in an undefined state." in \
+        caplog.text
+
+
+@pytest.mark.parametrize("accept_options", [True, False])
+def test_a_callable_without_feeds_takes_options_if_it_says_so(accept_options):
+    one = tf.constant(1.0)
+    with tf.Session() as sess:
+        call = sess.make_callable({"a": one, "b": [one, one.op]},
+                                  accept_options=accept_options)
+        assert call() == {"a": 1.0, "b": [1.0, None]}
+        metadata = tf.RunMetadata()
+        options = {"options": tf.RunOptions(trace_level=3),
+                   "run_metadata": metadata}
+        if accept_options:
+            call(**options)
+            assert metadata.step_stats.dev_stats
+        else:
+            with pytest.raises(TypeError):
+                call(**options)
+
+
+def test_a_callable_with_feeds_takes_options():
+    x = tf.placeholder(tf.float32, [])
+    with tf.Session() as sess:
+        call = sess.make_callable(x + 1.0, [x])
+        metadata = tf.RunMetadata()
+        assert call(2.0, options=tf.RunOptions(trace_level=3),
+                    run_metadata=metadata) == 3.0
+        assert metadata.step_stats.dev_stats
+
+
+def test_wrong_fetches_are_found_when_the_callable_is_made():
+    one = tf.constant(1.0)
+    sess = tf.Session()
+    with pytest.raises(ValueError, match="'nope:0' cannot be interpreted as"):
+        sess.make_callable("nope:0")
+    call = sess.make_callable(one)
+    sess.close()
+    with pytest.raises(RuntimeError, match="closed Session"):
+        call()
+    with pytest.raises(RuntimeError, match="closed Session"):
+        sess.make_callable(one)

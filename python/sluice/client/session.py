@@ -9,13 +9,17 @@ from sluice.platform.lazy_numpy import np
 
 from sluice import _sluice
 from sluice.framework import errors
+from sluice.framework import graph as graph_lib
 from sluice.framework import ops
 from sluice.framework import protos
 from sluice.framework import sparse_tensor
 from sluice.ops import session_ops
+from sluice.platform import tf_logging
 
 # So many handles are dropped together.
 _DEAD_HANDLES = 10
+# How long a session that is left by an error may take to close.
+_CLOSE_SECS = 30
 
 
 def _is_attrs_class(obj):
@@ -411,15 +415,34 @@ class BaseSession(object):
         if feed_list is not None and not isinstance(feed_list, (list, tuple)):
             raise TypeError("`feed_list` must be a list or tuple.")
         feed_list = list(feed_list or [])
+        if not feed_list:
+            return self._make_plain_callable(fetches, accept_options)
 
         def call(*args, **kwargs):
-            feeds = dict(zip(feed_list, args)) if feed_list else None
+            feeds = dict(zip(feed_list, args))
             if len(args) != len(feed_list):
                 raise TypeError("Expected %d arguments, got %d" %
                                 (len(feed_list), len(args)))
             return self.run(fetches, feeds, **kwargs)
 
         return call
+
+    def _make_plain_callable(self, fetches, accept_options):
+        """A callable without feeds; what is wrong with it shows at once."""
+        self._check_open()
+        wanted = _Fetches(self._graph, fetches)
+        tensors = [e for e in wanted.leaves if isinstance(e, ops.Tensor)]
+        targets = [e for e in wanted.leaves if isinstance(e, ops.Operation)]
+        if wanted.leaves:
+            self._prepare([], tensors, targets, None)
+
+        def call():
+            return self.run(fetches)
+
+        def call_with_options(options=None, run_metadata=None):
+            return self.run(fetches, None, options, run_metadata)
+
+        return call_with_options if accept_options else call
 
     def _make_callable_from_options(self, callable_options):
         """A callable of a CallableOptions, as TensorFlow 1.15 has it: feeds by
@@ -537,9 +560,15 @@ class Session(BaseSession):
             self.close()
             return
         # After an error, closing must not hide it by waiting for the dead.
-        closer = threading.Thread(target=self._close_quietly, daemon=True)
+        closer = threading.Thread(name="SessionCloseThread",
+                                  target=self._close_quietly, daemon=True)
         closer.start()
-        closer.join(30.0)
+        closer.join(_CLOSE_SECS)
+        if closer.is_alive():
+            tf_logging.error(
+                "Session failed to close after %d seconds. Continuing after "
+                "this point may leave your program in an undefined state.",
+                _CLOSE_SECS)
 
     def _close_quietly(self):
         try:
@@ -553,6 +582,19 @@ class Session(BaseSession):
                       (config or protos.ConfigProto()).SerializeToString())
 
 
+def _interactive(config):
+    """What TensorFlow sets for those who try things out."""
+    if config is not None and not isinstance(config, protos.ConfigProto):
+        return config  # Its error is BaseSession's.
+    result = protos.ConfigProto()
+    if config is None:
+        result.gpu_options.allow_growth = True
+    else:
+        result.CopyFrom(config)
+    result.graph_options.place_pruned_graph = True
+    return result
+
+
 class InteractiveSession(BaseSession):
     """A session that is the default from its construction on."""
 
@@ -561,12 +603,15 @@ class InteractiveSession(BaseSession):
     _counted = False
 
     def __init__(self, target="", graph=None, config=None):
-        super().__init__(target, graph, config)
+        super().__init__(target, graph, _interactive(config))
+        # These sessions may be closed in any order.
         self._graph_context = None
         if graph is not None:
-            self._graph_context = graph.as_default()
+            self._graph_context = graph_lib._default_graphs.entered(
+                graph, enforce_nesting=False)
             self._graph_context.__enter__()
-        self._session_context = self.as_default()
+        self._session_context = ops.default_sessions.entered(
+            self, enforce_nesting=False)
         self._session_context.__enter__()
         with InteractiveSession._lock:
             others = InteractiveSession._num_open

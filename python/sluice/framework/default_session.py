@@ -10,19 +10,20 @@ class Stack(threading.local):
         self.items = []
 
     @contextlib.contextmanager
-    def entered(self, item):
+    def entered(self, item, enforce_nesting=True):
         self.items.append(item)
         try:
             yield item
         finally:
-            if not self.items or self.items[-1] is not item:
-                if item in self.items:
-                    self.items.remove(item)
+            nested = bool(self.items) and self.items[-1] is item
+            if item in self.items:
+                self.items.reverse()
+                self.items.remove(item)
+                self.items.reverse()
+            if enforce_nesting and not nested:
                 raise AssertionError(
                     "Nesting violated for default stack of %s objects" %
                     type(item))
-            else:
-                self.items.pop()
 
     def top(self):
         return self.items[-1] if self.items else None
