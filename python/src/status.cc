@@ -30,8 +30,8 @@ void SetPythonError(const absl::Status& status) {
   // Messages may quote bytes of files or peers that are no UTF-8.
   PyObject* text =
       PyUnicode_DecodeUTF8(message.data(), message.size(), "replace");
-  PyObject* error = PyObject_CallFunction(
-      error_factory, "iO", static_cast<int>(status.code()), text);
+  PyObject* error =
+      PyObject_CallFunction(error_factory, "iO", status.raw_code(), text);
   Py_XDECREF(text);
   if (error == nullptr) return;  // The factory's own error stands.
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);

@@ -89,7 +89,11 @@ def plain(message):
     """An error's text without what differs: where nodes were defined, devices
     that Sluice does not have, and its own hint."""
     message = re.sub(r"\{\{(?:colocation_)?node ([^}]*)\}\}", r"\1", message)
-    message = re.sub(r"node (\S+) \(defined at [^)]*\) ", r"\1", message)
+    message = message.split("\n\nErrors may have originated")[0]
+    message = message.split("Additional information about coloc")[0]
+    scopes = r"(?:No [^.]*\.|Device [^:]*:(?:\n  with .*?>(?=\s|$))+) "
+    message = re.sub(r"node (\S+) \(defined at [^)]*\) "
+                     r"(?:placed on device " + scopes + ")?", r"\1", message)
     message = re.sub(r"in node: \{name:'(\w+)'.*\}", r"in node: \1", message)
     message = re.sub(r", [^ ]*/device:XLA_CPU:0", "", message)
     return re.sub(r" To run on another device of .*", "", message)

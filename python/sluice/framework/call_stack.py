@@ -1,15 +1,27 @@
 """Where in the user's program an operation was made."""
 
+import contextlib
 import linecache
 import os
 import sys
 import traceback
 
 _OWN_FILES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_CONTEXTLIB = contextlib.__file__
 
 
-def is_own_file(path):
-    return path.startswith(_OWN_FILES)
+def innermost_of_user(frames):
+    """Of (code, line) pairs, the first outside of the library: file:line."""
+    for code, line in frames:
+        path = code.co_filename
+        if not path.startswith(_OWN_FILES) and path != _CONTEXTLIB:
+            return "%s:%d" % (path, line)
+    return "<unknown>"
+
+
+def here():
+    """The user's line that is being run."""
+    return innermost_of_user(_frames(sys._getframe(2)))
 
 
 def stack():
@@ -20,6 +32,12 @@ def stack():
         frames.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
     return frames
+
+
+def _frames(frame):
+    while frame is not None:
+        yield frame.f_code, frame.f_lineno
+        frame = frame.f_back
 
 
 def expand(frames):

@@ -1,6 +1,8 @@
 """Exceptions of failed operations, one class per status code."""
 
+import contextlib
 import re
+import warnings
 
 from sluice import _sluice
 
@@ -38,6 +40,9 @@ class OpError(Exception):
         if type(self) is OpError:
             return OpError, (self._node_def, None, self._message,
                              self._error_code)
+        if self._error_code != _CODES.get(type(self), self._error_code):
+            return type(self), (self._node_def, None, self._message,
+                                self._error_code)
         return type(self), (self._node_def, None, self._message)
 
     @property
@@ -60,9 +65,29 @@ class OpError(Exception):
     def __str__(self):
         if self._op is None:
             return self._message
-        where = "".join(self._op.traceback_text())
-        return "%s\n\nOriginal stack trace for %r:\n%s" % (
-            self._message, self._op.name, where)
+        lines = self._op.traceback_text()
+        text = "%s\n\nOriginal stack trace for %r:\n%s" % (
+            self._message, self._op.name, "".join(lines))
+        op = self._op._original_op
+        while op is not None:
+            before, lines = lines, op.traceback_text()
+            text += ("\n...which was originally created as op %r, defined "
+                     "at:\n%s" % (op.name, "".join(_elide(lines, before))))
+            op = op._original_op
+        return text
+
+
+def _elide(lines, before):
+    """A traceback without most of what it begins with as the one before."""
+    same = 0
+    for line, other in zip(lines, before):
+        if line != other:
+            break
+        same += 1
+    if same < 3:
+        return lines
+    return [lines[0], "[elided %d identical lines from previous traceback]\n" %
+            (same - 2)] + lines[same - 1:]
 
 
 def _define(name, code):
@@ -73,7 +98,13 @@ def _define(name, code):
 
 
 CancelledError = _define("CancelledError", CANCELLED)
-UnknownError = _define("UnknownError", UNKNOWN)
+
+
+class UnknownError(OpError):
+    def __init__(self, node_def, op, message, error_code=UNKNOWN):
+        super().__init__(node_def, op, message, error_code)
+
+
 InvalidArgumentError = _define("InvalidArgumentError", INVALID_ARGUMENT)
 DeadlineExceededError = _define("DeadlineExceededError", DEADLINE_EXCEEDED)
 NotFoundError = _define("NotFoundError", NOT_FOUND)
@@ -131,8 +162,24 @@ def error_code_from_exception_type(cls):
 def _make(code, message):
     cls = _CLASSES.get(code)
     if cls is None:
-        return OpError(None, None, message, code)
+        warnings.warn("Unknown error code: %d" % code)
+        return UnknownError(None, None, message, code)
     return cls(None, None, message)
+
+
+class _Status(object):
+    def __init__(self):
+        self.code = OK
+        self.message = ""
+
+
+@contextlib.contextmanager
+def raise_exception_on_not_ok_status():
+    """Gives a status; raises its error if it is not OK at the end."""
+    status = _Status()
+    yield status
+    if status.code != OK:
+        raise _make(status.code, status.message)
 
 
 _sluice.set_error_factory(_make)
@@ -149,6 +196,8 @@ def locate(error, graph):
     if match:
         op = graph._operation_or_none(match.group(1))
 
+    sources, colocations = [], []
+
     def describe(tag):
         kind, name = tag.groups()
         if kind == "function_node":
@@ -156,10 +205,37 @@ def locate(error, graph):
         known = graph._operation_or_none(name)
         if known is None:
             return tag.group(0)
-        return "node %s (defined at %s) " % (name, known.defined_at())
+        text = "node %s (defined at %s) " % (name, known.defined_at())
+        if kind == "node":
+            sources.extend(_input_sources(known))
+            return text
+        devices = known.device_summary()
+        colocations.extend([known.colocation_summary(), devices])
+        return "%splaced on device %s " % (text, devices)
 
     message = _TAG.sub(describe, message)
+    if sources:
+        message += "\n\nErrors may have originated from an input operation."
+        message += "".join(sources)
+    if colocations:
+        message += "Additional information about colocations:"
+        message += "\n".join(colocations)
     node_def = op.node_def if op is not None else None
-    if type(error) is OpError:
-        return OpError(node_def, op, message, error.error_code)
+    if type(error) in (OpError, UnknownError):
+        return type(error)(node_def, op, message, error.error_code)
     return type(error)(node_def, op, message)
+
+
+def _input_sources(op):
+    """Where the inputs of `op` come from, if not from where it does."""
+    told = {op.defined_at()}
+    lines = []
+    for source in [t.op for t in op.inputs] + op.control_inputs:
+        where = source.defined_at()
+        if where not in told:
+            told.add(where)
+            lines.append(" %s (defined at %s)" % (source.name, where))
+    if not lines:
+        return []
+    return ["\nInput Source operations connected to node %s:\n%s" %
+            (op.name, "\t\n".join(lines))]

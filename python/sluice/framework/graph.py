@@ -5,6 +5,7 @@ classes here are handles. A `with` block pushes on the engine's stacks and pops
 at its end.
 """
 
+import bisect
 import contextlib
 import re
 import threading
@@ -36,7 +37,12 @@ class Graph(object):
         self._seed = None
         self._unfeedable = set()
         self._unfetchable = set()
-        self._device_scopes = []
+        # What errors tell of an operation's scopes: (item, file:line) pairs,
+        # innermost first. Never changed, so that operations can keep them.
+        self._device_scopes = ()
+        self._colocations = ()
+        # Per gradients() call: first node, end, and [(node, of which op)].
+        self._gradient_calls = []
         self._container = ""
         # What holds handles of tensors of sessions (ops/session_ops.py).
         self._handle_holders = set()
@@ -111,6 +117,14 @@ class Graph(object):
         if name is None:
             name = op_type
         return self._add_op(op_type, name, list(inputs), converted)
+
+    def _gradient_origin(self, node_id):
+        """The operation whose gradient was being built when the node came."""
+        for first, end, origins in self._gradient_calls:
+            if first <= node_id < end:
+                at = bisect.bisect_right(origins, (node_id, float("inf")))
+                return self._op(origins[at - 1][1]) if at else None
+        return None
 
     # ---- Look-up ----
 
@@ -251,15 +265,16 @@ class Graph(object):
         except BaseException:
             core.pop()
             raise
-        scope = object()
-        self._device_scopes.append(scope)
+        scopes = self._device_scopes
+        inside = ((d, call_stack.here()),) + scopes
+        self._device_scopes = inside
         try:
             yield
         finally:
-            if self._device_scopes[-1] is not scope:
+            if self._device_scopes is not inside:
                 raise RuntimeError("Exiting device scope without proper scope "
                                    "nesting.")
-            self._device_scopes.pop()
+            self._device_scopes = scopes
             core.pop()
 
     def _device_function(self, function):
@@ -301,9 +316,19 @@ class Graph(object):
         if op is not None:
             op = _op_of(op)
             node = op._id
-        with self._pushed() as core:
-            core.push_colocation(node, ignore_existing)
-            yield
+        before = self._device_scopes, self._colocations
+        self._device_scopes = ()
+        if ignore_existing:
+            self._colocations = ()
+        if op is not None:
+            self._colocations = ((op.name, call_stack.here()),
+                                 ) + self._colocations
+        try:
+            with self._pushed() as core:
+                core.push_colocation(node, ignore_existing)
+                yield
+        finally:
+            self._device_scopes, self._colocations = before
 
     @contextlib.contextmanager
     def container(self, container_name):

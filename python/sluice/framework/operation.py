@@ -165,12 +165,14 @@ class Operation(object):
     """A node of a graph."""
 
     __slots__ = ("_graph", "_id", "_name", "_type", "_outputs", "_frames",
-                 "__weakref__", "__dict__")
+                 "_device_scopes", "_colocations", "__weakref__", "__dict__")
 
     def __init__(self, graph, description, frames):
         self._id, self._name, self._type, outputs = description
         self._graph = graph
         self._frames = frames
+        self._device_scopes = graph._device_scopes
+        self._colocations = graph._colocations
         all_types = dtypes._ALL
         self._outputs = [Tensor(self, i, all_types[t])
                          for i, (t, _) in enumerate(outputs)]
@@ -284,17 +286,49 @@ class Operation(object):
 
     def defined_at(self):
         """The user's line that made this operation, as file:line."""
-        for code, line in self._frames or ():
-            module = code.co_filename
-            if not call_stack.is_own_file(module):
-                return "%s:%d" % (module, line)
-        return "<unknown>"
+        return call_stack.innermost_of_user(self._frames or ())
+
+    @property
+    def _original_op(self):
+        """The operation whose gradient this one is a part of, or None."""
+        origin = self._graph._gradient_origin(self._id)
+        if origin is not None and origin._name + "_grad" in self._name:
+            return origin
+        return None
+
+    def device_summary(self):
+        """The device scopes that this operation was made in."""
+        return _summary("Device assignments", "device", self._name,
+                        self._device_scopes)
+
+    def colocation_summary(self):
+        return _summary("Node-device colocations", "colocate_with", self._name,
+                        self._colocations)
 
     def __str__(self):
         return str(self.node_def)
 
     def __repr__(self):
         return "<tf.Operation '%s' type=%s>" % (self._name, self._type)
+
+
+def _summary(what, function, name, scopes):
+    if not scopes:
+        return "No %s were active during op '%s' creation." % (
+            what[0].lower() + what[1:], name)
+    lines = ["%s active during op '%s' creation:" % (what, name)]
+    for item, where in scopes:
+        if callable(item):
+            code = getattr(item, "__code__", None) or getattr(
+                getattr(item, "__call__"), "__code__", None)
+            text = getattr(item, "__name__", type(item).__name__)
+            if code is not None:
+                text += "<%s, %d>" % (code.co_filename, code.co_firstlineno)
+        else:
+            text = item if item is None or isinstance(item, str) else \
+                item.to_string()
+        lines.append("  with tf.%s(%s): <%s>" % (function, text, where))
+    return "\n".join(lines)
 
 
 class _InputList(object):

@@ -77,7 +77,11 @@ def gradients(ys, xs, grad_ys=None, name="gradients",
     if method not in (0, 1, 2):
         raise ValueError("Invalid aggregation_method specified %s." % method)
 
+    first = graph._core.num_nodes()
+    origins = []
+
     def callback(node_id, grads):
+        origins.append((graph._core.num_nodes(), node_id))
         op = graph._op(node_id)
         key = op.type
         if graph._core.node_has_attr(node_id, "_gradient_op_type"):
@@ -117,6 +121,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients",
         raise LookupError(e.message) from None
     except errors.InvalidArgumentError as e:
         raise ValueError(e.message) from None
+    graph._gradient_calls.append((first, graph._core.num_nodes(), origins))
     return [_from_core(graph, g) for g in result]
 
 
