@@ -50,7 +50,15 @@ namespace sluice {
 StepCounters::Counts StepCounters::Now() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return {mallocs.load(), usage.ru_minflt, KernelsRun(), RpcsStarted()};
+  const auto micros = [](const timeval& time) {
+    return time.tv_sec * int64_t{1000000} + time.tv_usec;
+  };
+  return {mallocs.load(),
+          usage.ru_minflt,
+          KernelsRun(),
+          RpcsStarted(),
+          micros(usage.ru_utime) + micros(usage.ru_stime),
+          usage.ru_nvcsw};
 }
 
 StepCounters::StepCounters() : start_(Now()) {}
@@ -65,6 +73,8 @@ void StepCounters::Report(benchmark::State& state) const {
   state.counters["faults"] = per_step(now.faults - start_.faults);
   state.counters["kernels"] = per_step(now.kernels - start_.kernels);
   state.counters["rpcs"] = per_step(now.rpcs - start_.rpcs);
+  state.counters["cpu_us"] = per_step(now.cpu_micros - start_.cpu_micros);
+  state.counters["wakes"] = per_step(now.wakes - start_.wakes);
 }
 
 }  // namespace sluice

@@ -1,4 +1,5 @@
-// What a step costs besides time: allocations, page faults, kernels, RPCs.
+// What a step costs besides time: allocations, page faults, kernels, RPCs, CPU
+// of all threads, and how often one of them went to sleep.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -16,7 +17,7 @@ class StepCounters {
 
  private:
   struct Counts {
-    int64_t mallocs, faults, kernels, rpcs;
+    int64_t mallocs, faults, kernels, rpcs, cpu_micros, wakes;
   };
   static Counts Now();
   const Counts start_;

@@ -6,7 +6,7 @@ cluster.py ps|worker TASK PS_ADDRESSES WORKER_ADDRESS [PIDS_OF_THE_PS]
 import os
 import sys
 
-from rows import best_of, cost, emit, tf
+from rows import emit_with_cost, tf
 
 role, task, ps_addresses, worker_address = sys.argv[1:5]
 ps_addresses = ps_addresses.split(",")
@@ -25,9 +25,10 @@ WORKER = "/job:worker/task:0"
 COUNT = len(ps_addresses)
 
 
-def row(name, session, fetch, feed=None, seconds=0.6):
+def row(name, session, fetch, feed=None):
     run = session.run
-    emit(name, best_of(lambda: run(fetch, feed), seconds, 3) * 1e6)
+    emit_with_cost(name, lambda: run(fetch, feed), PIDS,
+                   [*ps_addresses, worker_address])
 
 
 def null_steps():
@@ -43,11 +44,7 @@ def null_steps():
     with tf.Session("grpc://" + worker_address) as session:
         session.run(tf.global_variables_initializer())
         for name, op in (("pull", pull), ("assign", assign)):
-            name = "null step, %d ps: %s" % (COUNT, name)
-            row(name, session, op)
-            micros, wakes = cost(lambda: session.run(op), PIDS)
-            emit(name + ", CPU", micros)
-            emit(name + ", wakes", wakes)
+            row("null step, %d ps: %s" % (COUNT, name), session, op)
 
 
 def measure():

@@ -4,9 +4,10 @@
 //   raw_transfer serve              prints the two ports it serves on
 //   raw_transfer measure PORT PORT  of gRPC and of TCP, on this host
 //
-// The measuring side names a size and gets that many bytes, by a unary gRPC
-// call, a message of an open gRPC stream, or a plain socket; it copies them
-// into memory of its own, as a tensor must be.
+// By a unary gRPC call, a message of an open gRPC stream, or a plain socket,
+// the measuring side names a size and gets that many bytes (a pull), or sends
+// them and gets a short answer (a push). Who gets them copies them into memory
+// of its own, as a tensor must be.
 #include <arpa/inet.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -71,7 +72,26 @@ const ByteBuffer& Answer(uint64_t size) {
   return at->second;
 }
 
-// One call: answers each message with the bytes it asks for.
+void CopyOut(const ByteBuffer& from, std::vector<char>& to) {
+  std::vector<grpc::Slice> slices;
+  size_t at = 0;
+  if (!from.Dump(&slices).ok()) return;
+  if (to.size() < from.Length()) to.resize(from.Length());
+  for (const grpc::Slice& slice : slices) {
+    memcpy(to.data() + at, slice.begin(), slice.size());
+    at += slice.size();
+  }
+}
+
+// A message as long as a size asks for that many bytes; any other brings some.
+const ByteBuffer& Take(const ByteBuffer& message) {
+  static auto* memory = new std::vector<char>;
+  if (message.Length() == sizeof(uint64_t)) return Answer(Size(message));
+  CopyOut(message, *memory);
+  return Answer(sizeof(uint64_t));
+}
+
+// One call: serves each of its messages.
 struct Served {
   grpc::GenericServerContext context;
   grpc::GenericServerAsyncReaderWriter stream{&context};
@@ -92,10 +112,10 @@ struct Served {
       if (!ok) {
         stream.Finish(grpc::Status::OK, Tag([this](bool) { delete this; }));
       } else if (context.method() == "/raw/Unary") {
-        stream.WriteAndFinish(Answer(Size(request)), {}, grpc::Status::OK,
+        stream.WriteAndFinish(Take(request), {}, grpc::Status::OK,
                               Tag([this](bool) { delete this; }));
       } else {
-        stream.Write(Answer(Size(request)), Tag([this](bool) { Read(); }));
+        stream.Write(Take(request), Tag([this](bool) { Read(); }));
       }
     }));
   }
@@ -129,6 +149,9 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
+// In the size that goes ahead: the bytes follow.
+constexpr uint64_t kPush = uint64_t{1} << 63;
+
 void NoDelay(int socket) {
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -153,8 +176,11 @@ int ServeTcp() {
       std::vector<char> bytes;
       uint64_t size;
       while (ReadAll(peer, &size, sizeof(size))) {
+        const bool push = (size & kPush) != 0;
+        size &= ~kPush;
         if (bytes.size() < size) bytes.resize(size, 1);
-        if (!WriteAll(peer, bytes.data(), size)) break;
+        if (push && !ReadAll(peer, bytes.data(), size)) break;
+        if (!WriteAll(peer, bytes.data(), push ? sizeof(size) : size)) break;
       }
       close(peer);
     }
@@ -169,6 +195,7 @@ int Serve() {
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
   builder.SetMaxSendMessageSize(INT_MAX);
+  builder.SetMaxReceiveMessageSize(INT_MAX);
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();
   const auto server = builder.BuildAndStart();
@@ -182,16 +209,6 @@ int Serve() {
   while (Next(*queue)) {
   }
   return 0;
-}
-
-void CopyOut(const ByteBuffer& from, std::vector<char>& to) {
-  std::vector<grpc::Slice> slices;
-  size_t at = 0;
-  if (!from.Dump(&slices).ok()) return;
-  for (const grpc::Slice& slice : slices) {
-    memcpy(to.data() + at, slice.begin(), slice.size());
-    at += slice.size();
-  }
 }
 
 // The best mean time of a call, in µs.
@@ -246,34 +263,46 @@ int Measure(int grpc_port, int tcp_port) {
                                                     {"64 MB", 64 << 20},
                                                     {"256 MB", 256 << 20}};
   std::vector<char> memory(sizes[std::size(sizes) - 1].second);
-  const auto row = [](const char* lane, const char* size, double micros) {
-    printf("ROW [\"%s %s\", %.3f]\n", lane, size, micros);
+  const auto row = [](const char* way, const char* size, double micros) {
+    printf("ROW [\"raw %s %s\", %.3f]\n", way, size, micros);
     fflush(stdout);
   };
+  const auto unary = [&](const ByteBuffer& request) {
+    grpc::ClientContext context;
+    ByteBuffer response;
+    grpc::Status status;
+    const auto call =
+        stub.PrepareUnaryCall(&context, "/raw/Unary", request, &queue);
+    call->StartCall();
+    call->Finish(&response, &status, finished());
+    wait();
+    CopyOut(response, memory);
+  };
+  const auto message = [&](const ByteBuffer& request) {
+    ByteBuffer response;
+    stream->Write(request, finished());
+    wait();
+    stream->Read(&response, finished());
+    wait();
+    CopyOut(response, memory);
+  };
   for (const auto& [name, size] : sizes) {
-    const ByteBuffer request = Request(size);
-    row("raw gRPC unary", name, Time([&] {
-          grpc::ClientContext context;
-          ByteBuffer response;
-          grpc::Status status;
-          const auto call =
-              stub.PrepareUnaryCall(&context, "/raw/Unary", request, &queue);
-          call->StartCall();
-          call->Finish(&response, &status, finished());
-          wait();
-          CopyOut(response, memory);
-        }));
-    row("raw gRPC stream", name, Time([&] {
-          ByteBuffer response;
-          stream->Write(request, finished());
-          wait();
-          stream->Read(&response, finished());
-          wait();
-          CopyOut(response, memory);
-        }));
-    row("raw TCP", name, Time([&] {
+    const ByteBuffer ask = Request(size);
+    const ByteBuffer& bytes = Answer(size);
+    row("gRPC unary, pull", name, Time([&] { unary(ask); }));
+    row("gRPC unary, push", name, Time([&] { unary(bytes); }));
+    row("gRPC stream, pull", name, Time([&] { message(ask); }));
+    row("gRPC stream, push", name, Time([&] { message(bytes); }));
+    row("TCP, pull", name, Time([&] {
           WriteAll(peer, &size, sizeof(size));
           ReadAll(peer, memory.data(), size);
+        }));
+    row("TCP, push", name, Time([&] {
+          const uint64_t head = size | kPush;
+          uint64_t answer;
+          WriteAll(peer, &head, sizeof(head));
+          WriteAll(peer, memory.data(), size);
+          ReadAll(peer, &answer, sizeof(answer));
         }));
   }
   _exit(0);  // The stream is still open, and nobody waits for it.

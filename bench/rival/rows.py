@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import time
 
 import tensorflow as tf
@@ -61,14 +62,50 @@ def spent(pids):
     return seconds, wakes
 
 
-def cost(call, pids, duration=1.0):
-    """(µs of CPU, thread wakes) a call costs processes together."""
-    seconds, wakes = spent(pids)
-    end = time.perf_counter() + duration
-    count = 0
+def rpcs(tasks):
+    """Calls that tasks have taken so far; only Sluice's tell, else None."""
+    command = os.environ.get("SLUICE_COMMAND")
+    if not command:
+        return None
+    asked = [subprocess.Popen([command, "status", task, "--json"],
+                              stdout=subprocess.PIPE, text=True)
+             for task in tasks]
+    return sum(int(method["calls"]) for process in asked
+               for method in json.loads(process.communicate()[0])["calls_in"]
+               if method["method"] != "Status")
+
+
+class Cost:
+    """What a step costs a cluster: CPU, thread wakes, calls between tasks.
+
+    `steps` tells how many there were so far: those of other clients go on while
+    this one asks.
+    """
+
+    def __init__(self, steps, pids, tasks):
+        self._steps, self._pids, self._tasks = steps, pids, tasks
+        self._calls = steps(), rpcs(tasks)
+        self._spent = steps(), *spent(pids)
+
+    def emit(self, name):
+        first, seconds, wakes = self._spent
+        count = self._steps() - first
+        seconds_after, wakes_after = spent(self._pids)
+        emit(name + ", CPU", (seconds_after - seconds) / count * 1e6)
+        emit(name + ", wakes", (wakes_after - wakes) / count)
+        first, calls = self._calls
+        if calls is not None:
+            count = self._steps() - first
+            emit(name + ", RPCs", (rpcs(self._tasks) - calls) / count)
+
+
+def emit_with_cost(name, call, pids, tasks, seconds=0.6):
+    """Rows of the best time of a call and of what it costs."""
+    emit(name, best_of(call, seconds, 3) * 1e6)
+    done = 0
+    cost = Cost(lambda: done, pids, tasks)
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         call()
-        count += 1
-    seconds_after, wakes_after = spent(pids)
-    return ((seconds_after - seconds) / count * 1e6,
-            (wakes_after - wakes) / count)
+        done += 1
+    cost.emit(name)

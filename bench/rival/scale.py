@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from rows import emit, spent, tf
+from rows import Cost, emit, tf
 
 job, task, ps, workers, seconds = sys.argv[1:6]
 task = int(task)
@@ -54,14 +54,12 @@ if task != 0:
 while session.run(there) < len(workers):
     session.run(train, {x: value})
 pids = [os.getpid()] + [int(pid) for pid in sys.stdin.readline().split()]
-cpu, wakes = spent(pids)
+cost = Cost(lambda: session.run(step), pids, [ps, *workers])
 began, first = time.perf_counter(), session.run(step)
 while time.perf_counter() - began < float(seconds):
     session.run(train, {x: value})
 count = session.run(step) - first
 taken = time.perf_counter() - began
-cpu_after, wakes_after = spent(pids)
 name = "%d workers: " % len(workers)
 emit(name + "steps/s", count / taken)
-emit(name + "CPU µs a step", (cpu_after - cpu) / count * 1e6)
-emit(name + "wakes a step", (wakes_after - wakes) / count)
+cost.emit(name + "a step")

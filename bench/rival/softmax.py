@@ -1,7 +1,8 @@
 """Softmax regression on 784 inputs and 10 classes, batches of 100, with 1 ps.
 
 softmax.py JOB TASK PS_ADDRESS WORKER_ADDRESSES async|sync SECONDS
-Worker 0 prints the global steps per second of all workers together.
+Worker 0 is told the processes of the others, and prints the global steps per
+second of all workers together and what one costs.
 """
 
 import os
@@ -10,7 +11,7 @@ import time
 
 import numpy as np
 
-from rows import emit, tf
+from rows import Cost, emit, tf
 
 job, task, ps, workers, mode, seconds = sys.argv[1:7]
 task = int(task)
@@ -57,12 +58,15 @@ with tf.train.MonitoredTrainingSession(
     if task > 0:
         while True:
             run(100)
-    sys.stdin.readline()  # The others run.
+    pids = [os.getpid()] + [int(pid) for pid in sys.stdin.readline().split()]
+    cost = Cost(lambda: run(20), pids, [ps, *workers.split(",")])
     first = run(100)
     begin = time.perf_counter()
     while time.perf_counter() - begin < float(seconds):
         last = run(20)
-    emit("softmax regression, %s: global steps/s" % mode,
+    name = "softmax regression, %s: " % mode
+    emit(name + "global steps/s",
          (last - first) / (time.perf_counter() - begin))
+    cost.emit(name + "a step")
     # Steps of others would not end with this one's.
     os._exit(0)

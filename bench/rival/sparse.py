@@ -2,19 +2,20 @@
 table on a ps.
 
 sparse.py local
-sparse.py ps|worker PS_ADDRESS WORKER_ADDRESS
+sparse.py ps|worker PS_ADDRESS WORKER_ADDRESS [PID_OF_THE_PS]
 """
 
+import os
 import sys
 
-from rows import best_of, emit, tf
+from rows import best_of, emit, emit_with_cost, tf
 
 ROWS, COLUMNS = 1000000, 64
 COUNTS = (32, 1024, 65536)
 
 
-def measure(target, where, there=None, here=None):
-    """A row for each count: look rows up and step down their gradient."""
+def measure(target, where, there=None, here=None, pids=(), tasks=()):
+    """Rows for each count: look rows up and step down their gradient."""
     import numpy as np
     random = np.random.RandomState(0)
     with tf.device(there):
@@ -38,21 +39,26 @@ def measure(target, where, there=None, here=None):
             session.run(init)
         for n, update, train in zip(COUNTS, updates, trains):
             for what, op in (("update", update), ("step", train)):
-                emit("sparse SGD %s, %d rows%s" % (what, n, where),
-                     best_of(lambda: session.run(op), 1.0, 3) * 1e6)
+                name = "sparse SGD %s, %d rows%s" % (what, n, where)
+                if tasks:
+                    emit_with_cost(name, lambda: session.run(op), pids, tasks,
+                                   1.0)
+                else:
+                    emit(name, best_of(lambda: session.run(op), 1.0, 3) * 1e6)
 
 
 def main():
     role = sys.argv[1]
     if role == "local":
         return measure("", "")
-    ps, worker = sys.argv[2:]
+    ps, worker = sys.argv[2:4]
     cluster = tf.train.ClusterSpec({"ps": [ps], "worker": [worker]})
     server = tf.train.Server(cluster, job_name=role, task_index=0)
     if role == "ps":
         print("ready", flush=True)
         server.join()
-    measure(server.target, ", 1 ps", "/job:ps/task:0", "/job:worker/task:0")
+    measure(server.target, ", 1 ps", "/job:ps/task:0", "/job:worker/task:0",
+            [os.getpid(), int(sys.argv[4])], [ps, worker])
 
 
 main()

@@ -1,15 +1,17 @@
 """A line fitted by asynchronous workers, as the fourth seed program does it.
 
 trainer.py JOB TASK PS_ADDRESS WORKER_ADDRESSES LOGDIR SECONDS
-Worker 0 prints the global steps per second of all workers together.
+Worker 0 is told the processes of the others, and prints the global steps per
+second of all workers together and what one costs.
 """
 
+import os
 import sys
 import time
 
 import numpy as np
 
-from rows import emit, tf
+from rows import Cost, emit, tf
 
 job, task, ps, workers, logdir, seconds = sys.argv[1:7]
 task = int(task)
@@ -46,6 +48,10 @@ with supervisor.managed_session("grpc://" + workers.split(",")[task]) as session
         return at
 
     epoch()
+    if task == 0:
+        pids = [os.getpid(), *map(int, sys.stdin.readline().split())]
+        cost = Cost(lambda: session.run(global_step), pids,
+                    [*ps.split(","), *workers.split(",")])
     begin, first = time.perf_counter(), epoch()
     begin = time.perf_counter()
     while time.perf_counter() - begin < float(seconds):
@@ -53,4 +59,5 @@ with supervisor.managed_session("grpc://" + workers.split(",")[task]) as session
     if task == 0:
         emit("seed-004 trainer: global steps/s",
              (last - first) / (time.perf_counter() - begin))
+        cost.emit("seed-004 trainer: a step")
         emit("seed-004 trainer: w", float(session.run(w)))
