@@ -94,10 +94,13 @@ class RemoteWorker : public PeerWorker,
       server->set_protocol("grpc");
       TasksToProto(session.cluster, server->mutable_cluster());
     }
+    const WaitTable::Token wait =
+        NameWait("the opening of the session", session.handle);
     Call<pb::CreateWorkerSessionResponse>(
         paths::kCreateWorkerSession, request, {},
-        [self = shared_from_this(), handle = session.handle,
+        [self = shared_from_this(), handle = session.handle, wait,
          done = std::move(done)](absl::Status status) mutable {
+          WaitTable::Global().Remove(wait);
           if (status.ok() && self->TakesGroups()) self->HoldSession(handle);
           done(std::move(status));
         });
@@ -129,12 +132,15 @@ class RemoteWorker : public PeerWorker,
     ExportOptions options;
     options.assigned_devices = true;
     ExportGraphDef(*request.graph, options, proto.mutable_graph_def());
+    const WaitTable::Token wait =
+        NameWait("the registration of a graph", request.session_handle);
     // Asked now: the session may be closed before the answer comes.
     channel_->Call(
         paths::kRegisterGraph, proto, {},
-        [self = shared_from_this(), session = request.session_handle,
+        [self = shared_from_this(), session = request.session_handle, wait,
          open = SessionOpen(request.session_handle), done = std::move(done)](
             absl::Status status, grpc::ByteBuffer buffer) mutable {
+          WaitTable::Global().Remove(wait);
           pb::RegisterGraphResponse response;
           status = self->Parse(std::move(status), &buffer, &response);
           if (!status.ok()) {
@@ -327,6 +333,13 @@ class RemoteWorker : public PeerWorker,
     auto lease = std::make_unique<Lease>(channel_, handle);
     MutexLock lock(mu_);
     leases_[handle] = std::move(lease);
+  }
+
+  // Until it is removed, the table says that a session waits for this task.
+  WaitTable::Token NameWait(const char* what, const std::string& session) {
+    return WaitTable::Global().Add({StrCat(what, " on ", task_),
+                                    StrCat("session ", session), 0,
+                                    TheClock().Now(), task_});
   }
 
   struct Probe {

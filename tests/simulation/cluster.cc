@@ -22,6 +22,13 @@ Cluster::Cluster(uint64_t seed, bool keep_trace)
   }
 }
 
+Task* Cluster::FindTask(const std::string& address) {
+  for (const auto& task : tasks_) {
+    if (task->address() == address) return task.get();
+  }
+  return nullptr;
+}
+
 void Cluster::Start(Task& task) {
   trace_.Add(scheduler_.Now(), StrCat("start ", task.address()));
   task.Start();

@@ -32,6 +32,8 @@ class Cluster {
   Task& ps(int i) { return *tasks_[i]; }
   Task& worker(int i) { return *tasks_[kNumPs + i]; }
   std::vector<std::unique_ptr<Task>>& tasks() { return tasks_; }
+  // The one that serves at `address`.
+  Task* FindTask(const std::string& address);
 
   // Also gives a ps its variables, full of zeros.
   void Start(Task& task);

@@ -49,6 +49,7 @@ class Network::ServedCall : public ServerCall {
       : network_(network),
         call_(std::move(call)),
         life_(life),
+        received_(request),
         request_(request) {}
 
   const std::string& path() const override { return call_->path; }
@@ -70,6 +71,8 @@ class Network::ServedCall : public ServerCall {
   }
 
   Life life() const { return life_; }
+  bool answered() const { return answered_; }
+  const grpc::ByteBuffer& received() const { return received_; }
   // The caller is gone, or does not want the answer any more.
   void Cancel() {
     if (answered_ || cancelled_) return;
@@ -87,7 +90,8 @@ class Network::ServedCall : public ServerCall {
   Network& network_;
   const CallPtr call_;
   const Life life_;
-  grpc::ByteBuffer request_;
+  const grpc::ByteBuffer received_;
+  grpc::ByteBuffer request_;  // The server may take it.
   bool answered_ = false;
   bool cancelled_ = false;
   absl::AnyInvocable<void()> on_cancel_;
@@ -203,7 +207,26 @@ nanoseconds Network::Delay() {
 }
 
 bool Network::IsCut(const Call& call) const {
-  return cuts_.contains(Between(call.from, call.to));
+  return IsCut(call.from, call.to);
+}
+
+std::vector<Network::TakenCall> Network::TakenCalls(
+    const std::string& from) const {
+  std::vector<TakenCall> taken;
+  for (const auto& [id, call] : calls_) {
+    if (call->from != from) continue;
+    for (const auto& weak : call->served) {
+      const std::shared_ptr<ServedCall> served = weak.lock();
+      if (served == nullptr || served->answered() ||
+          !scheduler_.alive(served->life())) {
+        continue;
+      }
+      taken.push_back(
+          {id, call->to, std::string(call->method()), served->received()});
+      break;
+    }
+  }
+  return taken;
 }
 
 void Network::Start(const CallPtr& call, const grpc::ByteBuffer& request) {

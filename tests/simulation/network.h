@@ -44,6 +44,8 @@ struct PlantedBugs {
   bool answers_late = false;
   // The wait table forgets who waits.
   bool hides_waits = false;
+  // It forgets the sessions that wait for a task.
+  bool hides_missing_tasks = false;
   // Something stays behind when all is over.
   bool leaks_tensors = false;
   bool leaks_waits = false;
@@ -76,6 +78,17 @@ class Network {
   void Cut(const std::string& a, const std::string& b);
   void Heal(const std::string& a, const std::string& b);
   void HealAll();
+  bool IsCut(const std::string& a, const std::string& b) const {
+    return cuts_.contains(Between(a, b));
+  }
+
+  // A call that a living task has taken and not answered.
+  struct TakenCall {
+    int64_t id;
+    std::string to, method;
+    grpc::ByteBuffer request;
+  };
+  std::vector<TakenCall> TakenCalls(const std::string& from) const;
 
   size_t num_open_calls() const { return calls_.size(); }
   std::string DescribeOpenCalls() const;

@@ -1,7 +1,12 @@
 #include "tests/simulation/run.h"
 
+#include <algorithm>
+#include <map>
+
 #include "sluice/base/status.h"
 #include "sluice/kernel/step.h"
+#include "sluice/proto/master.pb.h"
+#include "sluice/rpc/byte_buffer.h"
 #include "sluice/tensor/buffer.h"
 #include "tests/simulation/client.h"
 #include "tests/simulation/cluster.h"
@@ -13,6 +18,9 @@ constexpr nanoseconds kFaultTime = seconds(60);
 // A step hears of a lost peer within 30 s, in each of its three legs: the
 // client's own, registering, running.
 constexpr nanoseconds kPromised = seconds(120);
+// How long a call may wait without being named, and how often that is checked.
+constexpr nanoseconds kUnnamed = seconds(10);
+constexpr nanoseconds kLook = seconds(1);
 
 class Run {
  public:
@@ -37,8 +45,6 @@ class Run {
       Violate("a call of the client does not end");
     }
     RunFor(seconds(5), [] { return false; });
-    if (options_.planted.hides_waits) ForgetWaits();
-    CheckWaits();
     client_.CloseConsumers();
     if (!RunFor(kPromised,
                 [&] { return !client_.consuming() && !client_.busy(); })) {
@@ -158,35 +164,78 @@ class Run {
   bool RunFor(nanoseconds time, absl::FunctionRef<bool()> over) {
     const SteadyTime until = scheduler().Now() + time;
     while (!over()) {
-      if (!scheduler().RunOne(until)) return over();
+      if (scheduler().RunOne(std::min(until, next_look_))) continue;
+      if (scheduler().Now() >= until) return over();
+      CheckWaits();
+      next_look_ = scheduler().Now() + kLook;
     }
     return true;
   }
 
-  static void ForgetWaits() {
-    WaitTable& waits = WaitTable::Global();
-    for (WaitTable::Token token = waits.Add(WaitInfo()); token > 0; --token) {
-      waits.Remove(token);
-    }
+  // What the wait table says, but for what a planted bug hides.
+  std::vector<WaitInfo> Waits() const {
+    std::vector<WaitInfo> waits = WaitTable::Global().List();
+    std::erase_if(waits, [&](const WaitInfo& wait) {
+      return wait.step_id == 0 ? options_.planted.hides_missing_tasks
+                               : options_.planted.hides_waits;
+    });
+    return waits;
   }
 
-  // Who still waits says for what.
+  // Who waits long says for what. What is still on its way to a task, or back,
+  // waits for the network, which nobody there can know.
   void CheckWaits() {
-    size_t named = 0;
-    for (const WaitInfo& wait : WaitTable::Global().List()) {
-      if (wait.what.find("queue") != std::string::npos ||
-          wait.what.find("Queue") != std::string::npos) {
-        ++named;
+    const std::vector<WaitInfo> waits = Waits();
+    const SteadyTime now = scheduler().Now();
+    // Those of a session that is opened are not told apart: one for each.
+    auto opening = std::ranges::count_if(
+        waits, [](const WaitInfo& wait) { return wait.step_id == 0; });
+    std::map<int64_t, SteadyTime> unnamed;
+    for (Network::TakenCall& call : network().TakenCalls("client")) {
+      if (call.method == "CreateSession" ? opening-- > 0
+                                         : IsNamed(&call, waits)) {
+        continue;
+      }
+      const auto known = unnamed_.find(call.id);
+      const SteadyTime since = known == unnamed_.end() ? now : known->second;
+      unnamed[call.id] = since;
+      if (now - since < kUnnamed || now - since >= kUnnamed + kLook) continue;
+      Violate(
+          StrCat(call.method, " on ", call.to, " waits for what nobody names"));
+    }
+    unnamed_ = std::move(unnamed);
+  }
+
+  // Whether the wait table, or the list of the steps that run, says what a call
+  // of a session waits for.
+  bool IsNamed(Network::TakenCall* call, const std::vector<WaitInfo>& waits) {
+    pb::CloseSessionRequest request;  // The others have its field, too.
+    FromByteBuffer(&call->request, &request);
+    const Task* master = cluster_.FindTask(call->to);
+    for (const MasterSession::Info& session : master->master().ListSessions()) {
+      if (session.handle != request.session_handle()) continue;
+      for (const WaitInfo& wait : waits) {
+        if (wait.where == StrCat("session ", session.handle)) return true;
+        for (const auto& step : session.steps) {
+          if (wait.step_id == step.id) return true;
+        }
+      }
+      for (const auto& step : session.steps) {
+        for (const std::string& task : step.running_on) {
+          if (IsLost(*master, task)) return true;
+        }
       }
     }
-    size_t waiting = 0;
-    for (const ClientCall& call : client_.open_calls()) {
-      if (call.may_wait) ++waiting;
+    return false;
+  }
+
+  // Whether `name` is down, or silent for `master`.
+  bool IsLost(const Task& master, const std::string& name) {
+    for (const auto& task : cluster_.tasks()) {
+      if (task->name() != name) continue;
+      return !task->up() || network().IsCut(master.address(), task->address());
     }
-    if (named < waiting) {
-      Violate(StrCat(waiting, " dequeues wait and only ", named,
-                     " are in the wait table"));
-    }
+    return false;
   }
 
   void CheckLeaks() {
@@ -230,6 +279,9 @@ class Run {
   Client client_;
   bool calm_ = false;
   int restarts_ = 0;
+  SteadyTime next_look_ = {};
+  // Calls that nobody names, since when.
+  std::map<int64_t, SteadyTime> unnamed_;
 };
 
 }  // namespace

@@ -101,7 +101,12 @@ TEST_F(Simulation, FindsAStepThatTakesLongerThanPromised) {
 }
 
 TEST_F(Simulation, FindsAWaitThatNobodyNames) {
-  EXPECT_TRUE(Finds({.hides_waits = true}, "are in the wait table"));
+  EXPECT_TRUE(Finds({.hides_waits = true}, "RunStep on "));
+  EXPECT_TRUE(Finds({.hides_waits = true}, "waits for what nobody names"));
+}
+
+TEST_F(Simulation, FindsASessionThatDoesNotNameWhoIsMissing) {
+  EXPECT_TRUE(Finds({.hides_missing_tasks = true}, "CreateSession on worker"));
 }
 
 TEST_F(Simulation, FindsAnErrorThatAClientCannotActOn) {
