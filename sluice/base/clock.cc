@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "sluice/base/simulation.h"
+
 namespace sluice {
 namespace {
 
@@ -23,6 +25,7 @@ Clock& RealClock() {
 }
 
 SteadyTime CoarseNow() {
+  if (Simulation* simulation = TheSimulation()) return simulation->Now();
   // steady_clock is CLOCK_MONOTONIC; this one ticks with it.
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -22,7 +22,7 @@ class Clock {
 Clock& RealClock();
 
 // RealClock().Now() to some milliseconds, at a fifth of its cost: for what only
-// people read.
+// people read. The simulation's, if there is one.
 SteadyTime CoarseNow();
 
 }  // namespace sluice

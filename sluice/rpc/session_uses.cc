@@ -111,7 +111,9 @@ std::vector<std::shared_ptr<SessionUse>> SessionUses::List() const {
     MutexLock lock(mu_);
     for (const auto& [handle, use] : uses_) list.push_back(use);
   }
-  std::ranges::sort(list, {}, &SessionUse::opened);
+  std::ranges::sort(list, {}, [](const auto& use) {
+    return std::make_pair(use->opened(), use->handle());
+  });
   return list;
 }
 

@@ -5,6 +5,7 @@
 
 #include "sluice/base/blocking_pool.h"
 #include "sluice/base/logging.h"
+#include "sluice/base/simulation.h"
 #include "sluice/base/timer.h"
 
 namespace sluice {
@@ -86,7 +87,7 @@ void Housekeeper::CollectSessions() {
     const auto it = last_uses.find(use->handle());
     if (it != last_uses.end()) {
       use->Touch(it->second);
-    } else if (RealClock().Now() - use->opened() > std::chrono::seconds(1)) {
+    } else if (TheClock().Now() - use->opened() > std::chrono::seconds(1)) {
       // It ended without its client, as by Reset.
       activity.clients.Remove(use->handle());
     }
@@ -98,7 +99,7 @@ void Housekeeper::CollectSessions() {
     looked = true;
     return peers.contains(client);
   };
-  const SteadyTime now = RealClock().Now();
+  const SteadyTime now = TheClock().Now();
   activity.clients.Collect(options_.sessions, now, connected);
   activity.masters.Collect(options_.sessions, now, connected);
 }

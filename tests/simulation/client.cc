@@ -141,10 +141,11 @@ Client::Client(Cluster& cluster) : cluster_(cluster) {
 Client::CallAwaiter Client::Call(const std::string& address, const char* path,
                                  const google::protobuf::MessageLite& request,
                                  std::string what, nanoseconds timeout,
-                                 bool may_wait) {
+                                 bool may_wait, Cancellation* life) {
   const SteadyTime now = cluster_.scheduler().Now();
   RpcChannel::Options options;
   if (timeout.count() > 0) options.deadline = now + timeout;
+  options.cancellation = life;
   return {*this,   channels_.at(address),
           path,    *ToByteBuffer(request),
           options, {path, std::move(what), now, may_wait}};
@@ -165,7 +166,7 @@ Client::SleepAwaiter Client::Sleep(nanoseconds shortest, nanoseconds longest) {
           cluster_.scheduler().Between(shortest, longest)};
 }
 
-Client::CallAwaiter Client::OpenOn(int w, bool filtered) {
+Client::CallAwaiter Client::OpenOn(int w, bool filtered, Cancellation* life) {
   pb::CreateSessionRequest request;
   *request.mutable_graph_def() = (*graphs_)[w];
   if (filtered) {
@@ -174,7 +175,23 @@ Client::CallAwaiter Client::OpenOn(int w, bool filtered) {
         StrCat("/job:worker/task:", w));
   }
   return Call(cluster_.worker(w).address(), paths::kCreateSession, request,
-              StrCat("CreateSession on worker ", w));
+              StrCat("CreateSession on worker ", w), nanoseconds(0),
+              /*may_wait=*/false, life);
+}
+
+std::unique_ptr<Lease> Client::Hold(const OpenSession& session) {
+  return std::make_unique<Lease>(channels_.at(session.address), session.handle);
+}
+
+Cancellation* Client::NewLife(std::optional<nanoseconds> dies) {
+  Cancellation* life = &lives_.emplace_back();
+  if (dies) {
+    cluster_.scheduler().After(*dies, kOutside, [this, life] {
+      ++deaths;
+      life->Cancel(Cancelled("The client has died"));
+    });
+  }
+  return life;
 }
 
 Client::CallAwaiter Client::CloseSession(const OpenSession& session) {
@@ -229,7 +246,7 @@ Fiber Client::Close(OpenSession session) {
   }
 }
 
-Fiber Client::Train(int w) {
+Fiber Client::Train(int w, Cancellation* life) {
   Scheduler& chance = cluster_.scheduler();
   co_await Sleep(nanoseconds(0), seconds(2));
   const int64_t rounds = chance.Between(1, 3);
@@ -237,16 +254,19 @@ Fiber Client::Train(int w) {
     const bool filtered = chance.Chance(0.5);
     OpenSession session{cluster_.worker(w).address(), ""};
     while (session.handle.empty()) {
-      CallAnswer opening = co_await OpenOn(w, filtered);
+      CallAnswer opening = co_await OpenOn(w, filtered, life);
+      if (life->cancelled()) co_return;
       auto opened = opening.As<pb::CreateSessionResponse>();
       CheckCode(opened.status(), "CreateSession");
       if (opened.ok()) session.handle = opened->session_handle();
       co_await Sleep(milliseconds(1), milliseconds(500));
     }
     ++sessions;
+    const std::unique_ptr<Lease> lease = Hold(session);
     absl::Status status;
     for (int64_t left = chance.Between(2, 6); left > 0 && status.ok(); --left) {
       co_await Sleep(nanoseconds(0), milliseconds(300));
+      if (life->cancelled()) co_return;
       const int64_t dice = chance.Between(1, 10);
       const nanoseconds timeout = chance.Chance(0.2)
                                       ? chance.Between(seconds(5), seconds(40))
@@ -273,12 +293,16 @@ Fiber Client::Train(int w) {
         what = "enqueue";
       }
       CallAnswer answer = co_await Call(session.address, paths::kRunStep,
-                                        request, what, timeout);
+                                        request, what, timeout,
+                                        /*may_wait=*/false, life);
+      if (life->cancelled()) co_return;
       // A client that lost its connection may ask for the same step again.
       if (absl::IsUnavailable(answer.status) && chance.Chance(0.5)) {
         co_await Sleep(milliseconds(1), seconds(1));
         answer = co_await Call(session.address, paths::kRunStep, request,
-                               StrCat(what, " again"));
+                               StrCat(what, " again"), nanoseconds(0),
+                               /*may_wait=*/false, life);
+        if (life->cancelled()) co_return;
       }
       auto result = StepResult(std::move(answer));
       status = result.status();
@@ -330,17 +354,20 @@ void Client::CheckPull(const pb::RunStepResponse& response,
   }
 }
 
-Fiber Client::Consume(int w) {
+Fiber Client::Consume(int w, Cancellation* life) {
   Scheduler& chance = cluster_.scheduler();
   while (!closing_) {
     co_await Sleep(milliseconds(1), seconds(1));
+    if (life->cancelled()) co_return;
     OpenSession session{cluster_.worker(w).address(), ""};
-    CallAnswer opening = co_await OpenOn(w, /*filtered=*/true);
+    CallAnswer opening = co_await OpenOn(w, /*filtered=*/true, life);
+    if (life->cancelled()) co_return;
     auto opened = opening.As<pb::CreateSessionResponse>();
     CheckCode(opened.status(), "CreateSession");
     if (!opened.ok()) continue;
     session.handle = opened->session_handle();
     ++sessions;
+    const std::unique_ptr<Lease> lease = Hold(session);
     const auto at = consuming_.insert(consuming_.end(), session);
     absl::Status status;
     while (status.ok() && !closing_) {
@@ -351,13 +378,15 @@ Fiber Client::Consume(int w) {
                                       : nanoseconds(0);
       const CallAnswer answer =
           co_await Call(session.address, paths::kRunStep, request, "dequeue",
-                        timeout, /*may_wait=*/true);
+                        timeout, /*may_wait=*/true, life);
+      if (life->cancelled()) break;
       auto result = StepResult(answer);
       status = result.status();
       CheckCode(status, "dequeue");
       if (status.ok()) Take(*result);
     }
     consuming_.erase(at);
+    if (life->cancelled()) co_return;
     Fiber closing = Close(session);
     while (!closing.done()) co_await Sleep(milliseconds(10), milliseconds(20));
   }
@@ -393,8 +422,12 @@ Fiber Client::SweepMaster(std::string address) {
   }
 }
 
-void Client::StartTrainer(int w) { fibers_.push_back(Train(w)); }
-void Client::StartConsumer(int w) { consumers_.push_back(Consume(w)); }
+void Client::StartTrainer(int w, std::optional<nanoseconds> dies) {
+  fibers_.push_back(Train(w, NewLife(dies)));
+}
+void Client::StartConsumer(int w, std::optional<nanoseconds> dies) {
+  consumers_.push_back(Consume(w, NewLife(dies)));
+}
 
 void Client::CloseConsumers() {
   closing_ = true;
@@ -404,9 +437,6 @@ void Client::CloseConsumers() {
 }
 
 void Client::Sweep() {
-  for (const auto& [address, life, handle] : cluster_.network().lost_sessions) {
-    fibers_.push_back(Close({address, handle}));
-  }
   for (const auto& task : cluster_.tasks()) {
     fibers_.push_back(SweepMaster(task->address()));
   }

@@ -5,12 +5,16 @@
 #include <array>
 #include <list>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sluice/kernel/cancellation.h"
 #include "sluice/proto/master.pb.h"
+#include "sluice/rpc/lease.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/fiber.h"
 
@@ -30,15 +34,16 @@ class Client {
   explicit Client(Cluster& cluster);
 
   // Trains in several sessions, one after the other, on worker `w`'s master.
-  void StartTrainer(int w);
+  // After `dies` it is gone, as by kill -9.
+  void StartTrainer(int w, std::optional<nanoseconds> dies);
   // Takes from the queue until CloseConsumers.
-  void StartConsumer(int w);
+  void StartConsumer(int w, std::optional<nanoseconds> dies);
   // From now on a dequeue has no deadline.
   void CalmDown() { calm_ = true; }
   // Closes the sessions of all consumers while they wait.
   void CloseConsumers();
-  // Closes sessions whose opening never reached its client, and opens and
-  // closes one on each master, so that workers hear of their new lives.
+  // Opens and closes a session on each master, so that workers hear of their
+  // new lives.
   void Sweep();
 
   // Whether a program is not over: consumers, and all others.
@@ -51,6 +56,7 @@ class Client {
   int attempted() const { return static_cast<int>(pushes_.size()); }
   int acknowledged = 0;
   int sessions = 0;
+  int deaths = 0;
   double longest_step = 0;
 
  private:
@@ -67,16 +73,20 @@ class Client {
     std::array<Life, kNumPs> lives = {};
   };
 
-  Fiber Train(int w);
-  Fiber Consume(int w);
+  // Programs end when `life` is cancelled, without closing anything.
+  Fiber Train(int w, Cancellation* life);
+  Fiber Consume(int w, Cancellation* life);
+  Cancellation* NewLife(std::optional<nanoseconds> dies);
   Fiber Close(OpenSession session);
   Fiber SweepMaster(std::string address);
 
   CallAwaiter Call(const std::string& address, const char* path,
                    const google::protobuf::MessageLite& request,
                    std::string what, nanoseconds timeout = nanoseconds(0),
-                   bool may_wait = false);
-  CallAwaiter OpenOn(int w, bool filtered);
+                   bool may_wait = false, Cancellation* life = nullptr);
+  CallAwaiter OpenOn(int w, bool filtered, Cancellation* life);
+  // Held as long as the lease lives.
+  std::unique_ptr<Lease> Hold(const OpenSession& session);
   CallAwaiter CloseSession(const OpenSession& session);
   void Ended(const ClientCall& call);
   SleepAwaiter Sleep(nanoseconds shortest, nanoseconds longest);
@@ -100,6 +110,7 @@ class Client {
   bool calm_ = false;
   bool closing_ = false;
   std::list<OpenSession> consuming_;
+  std::list<Cancellation> lives_;
   std::vector<Fiber> fibers_, consumers_;
 };
 

@@ -330,43 +330,28 @@ void Network::Answer(const CallPtr& call, Life life, absl::Status status,
     return;
   }
   if (scheduler_.Chance(weather.lost)) {
-    NoteLostSession(*call, life, response);
     Break(call, Delay(), "answer lost");
     return;
   }
   const bool late = planted.answers_late && call->from == "client" &&
                     call->method() == "RunStep";
   scheduler_.After(late ? seconds(100) : Delay(), kOutside,
-                   [this, call, life, status, response] {
-                     DeliverAnswer(call, life, status, response);
+                   [this, call, status, response] {
+                     DeliverAnswer(call, status, response);
                    });
 }
 
-void Network::DeliverAnswer(const CallPtr& call, Life life,
-                            const absl::Status& status,
+void Network::DeliverAnswer(const CallPtr& call, const absl::Status& status,
                             const grpc::ByteBuffer& response) {
-  if (!call->done) {
-    NoteLostSession(*call, life, response);
-    return;
-  }
+  if (!call->done) return;
   if (IsCut(*call)) {
-    scheduler_.After(kResend, kOutside, [this, call, life, status, response] {
-      DeliverAnswer(call, life, status, response);
+    scheduler_.After(kResend, kOutside, [this, call, status, response] {
+      DeliverAnswer(call, status, response);
     });
     return;
   }
   ++messages;
   scheduler_.RunAs(call->life, [&] { Finish(call, status, response); });
-}
-
-void Network::NoteLostSession(const Call& call, Life life,
-                              grpc::ByteBuffer response) {
-  pb::CreateSessionResponse opened;
-  if (call.method() != "CreateSession" || response.Length() == 0 ||
-      !FromByteBuffer(&response, &opened)) {
-    return;
-  }
-  lost_sessions.push_back({call.to, life, opened.session_handle()});
 }
 
 void Network::Break(const CallPtr& call, nanoseconds delay, const char* why) {
@@ -389,6 +374,7 @@ void Network::Finish(const CallPtr& call, const absl::Status& status,
   for (const auto& weak : std::exchange(call->served, {})) {
     const std::shared_ptr<ServedCall> served = weak.lock();
     if (served == nullptr || !scheduler_.alive(served->life())) continue;
+    if (planted.keeps_leases && call->method() == "Hold") continue;
     scheduler_.After(counts ? Delay() : nanoseconds(0), served->life(),
                      [served] { served->Cancel(); });
   }

@@ -36,6 +36,8 @@ struct PlantedBugs {
   bool keeps_sessions = false;         // Of a worker.
   bool keeps_master_sessions = false;  // The client's own request.
   bool keeps_steps = false;
+  // A task never hears that the holder of a session is gone.
+  bool keeps_leases = false;
   // A client hears of an error that it can do nothing about.
   bool wrong_code = false;
   // A client that fetches gets once more what it got the first time.
@@ -92,14 +94,6 @@ class Network {
 
   size_t num_open_calls() const { return calls_.size(); }
   std::string DescribeOpenCalls() const;
-  // Sessions whose opening was answered, but not to its client: address, life
-  // of the master, handle.
-  struct LostSession {
-    std::string address;
-    Life life;
-    std::string handle;
-  };
-  std::vector<LostSession> lost_sessions;
   // Messages so far, for the report.
   int64_t messages = 0;
   int64_t faults = 0;
@@ -122,14 +116,13 @@ class Network {
   // The server at `life` has answered.
   void Answer(const CallPtr& call, Life life, absl::Status status,
               grpc::ByteBuffer response);
-  void DeliverAnswer(const CallPtr& call, Life life, const absl::Status& status,
+  void DeliverAnswer(const CallPtr& call, const absl::Status& status,
                      const grpc::ByteBuffer& response);
   // After `delay` the caller hears that the connection broke.
   void Break(const CallPtr& call, nanoseconds delay, const char* why);
   // The caller's end of a call, and the news of it for the servers.
   void Finish(const CallPtr& call, const absl::Status& status,
               const grpc::ByteBuffer& response);
-  void NoteLostSession(const Call& call, Life life, grpc::ByteBuffer response);
   bool IsCut(const Call& call) const;
   // The bugs that are planted in a request on its way, and in its answer.
   bool AnswersFor(const Call& call);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "sluice/base/status.h"
 #include "sluice/kernel/step.h"
@@ -21,6 +22,9 @@ constexpr nanoseconds kPromised = seconds(120);
 // How long a call may wait without being named, and how often that is checked.
 constexpr nanoseconds kUnnamed = seconds(10);
 constexpr nanoseconds kLook = seconds(1);
+// A task collects what its client left after two minutes (task.cc), in which it
+// looks every few seconds; it may hear late that the client is gone.
+constexpr nanoseconds kCollected = seconds(180);
 
 class Run {
  public:
@@ -35,9 +39,10 @@ class Run {
   RunReport Go() {
     if (options_.faults) DrawWeather();
     StartAll();
-    for (int w = 0; w < kNumWorkers; ++w) client_.StartTrainer(w);
+    for (int w = 0; w < kNumWorkers; ++w) client_.StartTrainer(w, Death());
     for (int64_t n = Draw(0, 2); n > 0; --n) {
-      client_.StartConsumer(static_cast<int>(Draw(0, kNumWorkers - 1)));
+      client_.StartConsumer(static_cast<int>(Draw(0, kNumWorkers - 1)),
+                            Death());
     }
     RunFor(kFaultTime, [] { return false; });
     CalmDown();
@@ -50,6 +55,10 @@ class Run {
                 [&] { return !client_.consuming() && !client_.busy(); })) {
       Violate("a call does not end when its session is closed");
     }
+    if (!RunFor(kCollected, [&] { return !AnySessions(); })) {
+      Violate("the session of a client that is gone is kept");
+    }
+    for (const auto& task : cluster_.tasks()) task->StopHousekeeping();
     client_.Sweep();
     if (!RunFor(kPromised, [&] { return !client_.busy(); })) {
       Violate("a session can neither be opened nor closed");
@@ -95,6 +104,18 @@ class Run {
       weather.duplicate = 0.001 * static_cast<double>(Draw(1, 50));
     if (Draw(0, 1)) PlanKill();
     if (Draw(0, 1)) PlanCut();
+  }
+
+  // When a client dies, if it does.
+  std::optional<nanoseconds> Death() {
+    if (!options_.faults || !scheduler().Chance(0.2)) return std::nullopt;
+    return milliseconds(Draw(500, 60000));
+  }
+
+  bool AnySessions() {
+    return std::ranges::any_of(cluster_.tasks(), [](const auto& task) {
+      return task->master().num_sessions() > 0;
+    });
   }
 
   // Tasks of one cluster start when they start.
@@ -192,6 +213,7 @@ class Run {
         waits, [](const WaitInfo& wait) { return wait.step_id == 0; });
     std::map<int64_t, SteadyTime> unnamed;
     for (Network::TakenCall& call : network().TakenCalls("client")) {
+      if (call.method == "Hold") continue;
       if (call.method == "CreateSession" ? opening-- > 0
                                          : IsNamed(&call, waits)) {
         continue;
@@ -263,6 +285,7 @@ class Run {
     report.attempted = client_.attempted();
     report.acknowledged = client_.acknowledged;
     report.sessions = client_.sessions;
+    report.deaths = client_.deaths;
     report.longest_step = client_.longest_step;
     report.restarts = restarts_;
     report.messages = network().messages;

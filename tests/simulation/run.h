@@ -25,6 +25,7 @@ struct RunReport {
   int attempted = 0;
   int acknowledged = 0;
   int sessions = 0;
+  int deaths = 0;           // Of clients.
   double longest_step = 0;  // That had nothing to wait for. Virtual seconds.
   int restarts = 0;
   int64_t messages = 0;

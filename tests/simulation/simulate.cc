@@ -42,6 +42,7 @@ int RunMany(const char* program, uint64_t first, uint64_t last) {
     sum.attempted += report.attempted;
     sum.acknowledged += report.acknowledged;
     sum.sessions += report.sessions;
+    sum.deaths += report.deaths;
     sum.restarts += report.restarts;
     sum.messages += report.messages;
     sum.faults += report.faults;
@@ -55,10 +56,11 @@ int RunMany(const char* program, uint64_t first, uint64_t last) {
   }
   std::printf(
       "%lu seeds, %lu with violations: %d of %d updates acknowledged, %d "
-      "sessions, %d restarts, %ld messages, %ld faults, %.0f virtual hours, "
+      "sessions, %d deaths of clients, %d restarts, %ld messages, %ld faults, "
+      "%.0f virtual hours, "
       "longest step %.1f s\n",
       last - first + 1, bad, sum.acknowledged, sum.attempted, sum.sessions,
-      sum.restarts, sum.messages, sum.faults, sum.seconds / 3600,
+      sum.deaths, sum.restarts, sum.messages, sum.faults, sum.seconds / 3600,
       sum.longest_step);
   return bad == 0 ? 0 : 1;
 }

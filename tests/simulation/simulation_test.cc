@@ -129,6 +129,10 @@ TEST_F(Simulation, FindsASessionThatIsKept) {
   EXPECT_TRUE(Finds({.keeps_master_sessions = true}, "sessions of the master"));
 }
 
+TEST_F(Simulation, FindsASessionWhoseClientIsGone) {
+  EXPECT_TRUE(Finds({.keeps_leases = true}, "of a client that is gone"));
+}
+
 TEST_F(Simulation, FindsAStepThatIsKept) {
   // By itself it does no harm: a step goes with its session at the latest.
   EXPECT_TRUE(Finds({.keeps_sessions = true, .keeps_steps = true}, "steps on"));

@@ -46,8 +46,17 @@ void Task::Start() {
     env.workers = peers;
     env.own_task = name_;
     master_ = std::make_shared<Master>(std::move(env), SessionOptions());
-    network_.Listen(address_, life_,
-                    MakeTaskHandler(worker_, master_, ToProto(cluster_)));
+    auto activity = std::make_shared<TaskActivity>();
+    network_.Listen(
+        address_, life_,
+        MakeTaskHandler(worker_, master_, ToProto(cluster_), activity));
+    HousekeeperOptions options;
+    options.stall_seconds = 0;  // Its lines would be read by nobody.
+    // As after a day for real: by then its connection would be closed.
+    options.sessions.unused = options.sessions.released;
+    housekeeper_ = Housekeeper::Start(
+        {address_, worker_, master_, peers, activity, scheduler_.Now()},
+        options);
   });
 }
 
@@ -63,6 +72,7 @@ absl::Status Task::Kill() {
   scheduler_.RunAs(life_, [this] {
     master_->Shutdown();
     worker_->Shutdown();
+    housekeeper_ = nullptr;
     master_ = nullptr;
     worker_ = nullptr;
   });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sluice/master/master.h"
+#include "sluice/server/housekeeper.h"
 #include "sluice/worker/worker.h"
 #include "tests/simulation/network.h"
 
@@ -24,6 +25,8 @@ class Task {
 
   // A new life with a new incarnation.
   void Start();
+  // No session is collected any more.
+  void StopHousekeeping() { housekeeper_ = nullptr; }
   // As kill -9: nothing of it reaches anyone any more. What it held is freed
   // all the same; an error if that does not work.
   absl::Status Kill();
@@ -46,6 +49,7 @@ class Task {
   Life life_ = kOutside;
   std::shared_ptr<Worker> worker_;
   std::shared_ptr<Master> master_;
+  std::shared_ptr<Housekeeper> housekeeper_;
 };
 
 }  // namespace sluice::sim
