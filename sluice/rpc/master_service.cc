@@ -395,13 +395,29 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     RunBlockingFor(call, [self = shared_from_this(), call] {
       pb::PartialRunSetupRequest request;
       if (!Parse(call, &request)) return;
-      pb::PartialRunSetupResponse response;
-      Answer(*call, self->SetUpPartialRun(request, &response), response);
+      if (absl::Status s = self->SetUpPartialRun(request, call); !s.ok()) {
+        call->Fail(s);
+      }
+    });
+  }
+
+  // Makes the plan of a step to come and then calls `finish`, which finds it:
+  // no thread waits for the tasks that take its parts.
+  static void PlanFirst(const std::shared_ptr<MasterSession>& session,
+                        const StepSignature& signature, const CallPtr& call,
+                        std::function<void()> finish) {
+    session->PlanAsync(signature, [call, finish = std::move(finish)](
+                                      MasterSession::PlanOr plan) {
+      if (plan.ok()) {
+        RunBlockingFor(call, finish);
+      } else {
+        call->Fail(plan.status());
+      }
     });
   }
 
   absl::Status SetUpPartialRun(const pb::PartialRunSetupRequest& request,
-                               pb::PartialRunSetupResponse* response) {
+                               const CallPtr& call) {
     SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                             master_->FindSession(request.session_handle()));
     SLUICE_RETURN_IF_ERROR(CheckNew(request, "PartialRunSetup"));
@@ -409,8 +425,13 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     signature.feeds.assign(request.feed().begin(), request.feed().end());
     signature.fetches.assign(request.fetch().begin(), request.fetch().end());
     signature.targets.assign(request.target().begin(), request.target().end());
-    SLUICE_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(),
-                            session->SetUpPartialRun(std::move(signature)));
+    signature.partial = true;
+    PlanFirst(session, signature, call, [session, signature, call] {
+      pb::PartialRunSetupResponse response;
+      absl::StatusOr<std::string> handle = session->SetUpPartialRun(signature);
+      if (handle.ok()) response.set_partial_run_handle(*handle);
+      Answer(*call, handle.status(), response);
+    });
     return absl::OkStatus();
   }
 
@@ -426,13 +447,14 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     RunBlockingFor(call, [self = shared_from_this(), call] {
       pb::MakeCallableRequest request;
       if (!Parse(call, &request)) return;
-      pb::MakeCallableResponse response;
-      Answer(*call, self->AddCallable(request, &response), response);
+      if (absl::Status s = self->AddCallable(request, call); !s.ok()) {
+        call->Fail(s);
+      }
     });
   }
 
   absl::Status AddCallable(const pb::MakeCallableRequest& request,
-                           pb::MakeCallableResponse* response) {
+                           const CallPtr& call) {
     SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                             master_->FindSession(request.session_handle()));
     SLUICE_RETURN_IF_ERROR(CheckNew(request, "MakeCallable"));
@@ -449,11 +471,15 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     for (const pb::TensorConnection& c : options.tensor_connection()) {
       signature.connections.emplace_back(c.from_tensor(), c.to_tensor());
     }
-    SLUICE_ASSIGN_OR_RETURN(
-        int64_t handle,
-        session->MakeCallable(signature,
-                              RunOptionsFromProto(options.run_options())));
-    response->set_handle(handle);
+    const RunOptions run_options = RunOptionsFromProto(options.run_options());
+    PlanFirst(session, signature, call,
+              [session, signature, call, run_options] {
+                pb::MakeCallableResponse response;
+                const absl::StatusOr<int64_t> handle =
+                    session->MakeCallable(signature, run_options);
+                if (handle.ok()) response.set_handle(*handle);
+                Answer(*call, handle.status(), response);
+              });
     return absl::OkStatus();
   }
 

@@ -68,6 +68,16 @@ pb::GraphDef MakeGraph(int w) {
   const Output dequeued = ps.Named("dequeue").Add("QueueDequeueV2", {queue},
                                                   {{"component_types", types}});
   here.Named("taken").Add("Identity", {dequeued});
+  // For a step in parts: what comes in goes to a ps and back, by itself and
+  // with what comes in later.
+  const AttrMap number = {{"dtype", DType::kInt32},
+                          {"shape", PartialShape::Scalar()}};
+  const Output first = here.Named("first").Add("Placeholder", {}, number);
+  const Output second = here.Named("second").Add("Placeholder", {}, number);
+  const Output back = ps.Named("back").Add("Identity", {first});
+  here.Named("echo").Add("Identity", {back});
+  const Output sum = ps.Named("there").Add("AddV2", {back, second});
+  here.Named("sum").Add("Identity", {sum});
   pb::GraphDef def;
   ExportGraphDef(graph, {}, &def);
   SLUICE_CHECK(root.ok()) << root.status();
@@ -80,6 +90,28 @@ absl::StatusOr<pb::RunStepResponse> StepResult(CallAnswer answer) {
   if (response.status_code() == 0) return response;
   return absl::Status(static_cast<absl::StatusCode>(response.status_code()),
                       response.status_error_message());
+}
+
+Tensor MarkAt(int mark) {
+  Tensor marks(DType::kInt32, {kMarks});
+  std::ranges::fill(marks.mutable_data<int32_t>(), 0);
+  marks.mutable_data<int32_t>()[mark] = 1;
+  return marks;
+}
+
+// The same update as the graph's own, by nodes that came later.
+pb::GraphDef MakeExtension() {
+  pb::GraphDef def;
+  for (int p = 0; p < kNumPs; ++p) {
+    pb::NodeDef* node = def.add_node();
+    node->set_name(StrCat("late", p));
+    node->set_op("AssignAdd");
+    node->set_device(StrCat("/job:ps/task:", p));
+    node->add_input(StrCat("marks", p));
+    node->add_input("mark");
+    (*node->mutable_attr())["T"].set_type(pb::DT_INT32);
+  }
+  return def;
 }
 
 void AddFeed(const std::string& name, const Tensor& value,
@@ -212,17 +244,25 @@ pb::RunStepRequest Client::StepOf(const OpenSession& session) {
 pb::RunStepRequest Client::PushOf(const OpenSession& session, int mark,
                                   bool relayed) {
   pb::RunStepRequest request = StepOf(session);
-  Tensor marks(DType::kInt32, {kMarks});
-  std::ranges::fill(marks.mutable_data<int32_t>(), 0);
-  marks.mutable_data<int32_t>()[mark] = 1;
-  AddFeed("mark:0", marks, &request);
-  for (int p = 0; p < kNumPs; ++p) {
-    request.add_target(StrCat(relayed ? "relay" : "push", p));
-  }
+  AddFeed("mark:0", MarkAt(mark), &request);
+  const char* by = relayed ? "relay" : session.extended ? "late" : "push";
+  for (int p = 0; p < kNumPs; ++p) request.add_target(StrCat(by, p));
   if (cluster_.scheduler().Chance(0.1)) {
     for (int p = 0; p < kNumPs; ++p) request.add_target(StrCat("weight", p));
   }
   return request;
+}
+
+std::optional<int> Client::NewMark() {
+  if (pushes_.size() == kMarks) return std::nullopt;
+  pushes_.emplace_back();
+  return static_cast<int>(pushes_.size()) - 1;
+}
+
+void Client::Acknowledge(int mark, const std::array<Life, kNumPs>& lives) {
+  ++acknowledged;
+  pushes_[mark].acknowledged = true;
+  if (cluster_.PsLives() == lives) pushes_[mark].lives = lives;
 }
 
 // A client can act on these only (DESIGN D5, D7).
@@ -258,7 +298,10 @@ Fiber Client::Train(int w, Cancellation* life) {
       if (life->cancelled()) co_return;
       auto opened = opening.As<pb::CreateSessionResponse>();
       CheckCode(opened.status(), "CreateSession");
-      if (opened.ok()) session.handle = opened->session_handle();
+      if (opened.ok()) {
+        session.handle = opened->session_handle();
+        session.version = opened->graph_version();
+      }
       co_await Sleep(milliseconds(1), milliseconds(500));
     }
     ++sessions;
@@ -267,7 +310,18 @@ Fiber Client::Train(int w, Cancellation* life) {
     for (int64_t left = chance.Between(2, 6); left > 0 && status.ok(); --left) {
       co_await Sleep(nanoseconds(0), milliseconds(300));
       if (life->cancelled()) co_return;
-      const int64_t dice = chance.Between(1, 10);
+      const int64_t dice = chance.Between(1, 14);
+      if (dice > 10) {
+        Fiber part = dice == 11 && !session.extended
+                         ? Extend(&session, life, &status)
+                     : dice <= 12 ? RunInParts(session, life, &status)
+                                  : RunCallable(session, life, &status);
+        while (!part.done()) {
+          co_await Sleep(milliseconds(1), milliseconds(20));
+        }
+        if (life->cancelled()) co_return;
+        continue;
+      }
       const nanoseconds timeout = chance.Chance(0.2)
                                       ? chance.Between(seconds(5), seconds(40))
                                       : nanoseconds(0);
@@ -275,12 +329,11 @@ Fiber Client::Train(int w, Cancellation* life) {
       std::string what;
       std::set<int> known;
       const auto lives = cluster_.PsLives();
-      const int mark = static_cast<int>(pushes_.size());
-      const bool pushes = dice <= 6 && mark < kMarks;
-      if (pushes) {
-        pushes_.emplace_back();
-        request = PushOf(session, mark, !filtered && chance.Chance(0.4));
-        what = StrCat("push ", mark);
+      const std::optional<int> mark =
+          dice <= 6 ? NewMark() : std::optional<int>();
+      if (mark) {
+        request = PushOf(session, *mark, !filtered && chance.Chance(0.4));
+        what = StrCat("push ", *mark);
       } else if (dice <= 8) {
         request = StepOf(session);
         for (int p = 0; p < kNumPs; ++p) request.add_fetch(StrCat("pull", p));
@@ -307,10 +360,8 @@ Fiber Client::Train(int w, Cancellation* life) {
       auto result = StepResult(std::move(answer));
       status = result.status();
       CheckCode(status, what);
-      if (status.ok() && pushes) {
-        ++acknowledged;
-        pushes_[mark].acknowledged = true;
-        if (cluster_.PsLives() == lives) pushes_[mark].lives = lives;
+      if (status.ok() && mark) {
+        Acknowledge(*mark, lives);
       } else if (status.ok() && what == "pull") {
         CheckPull(*result, known, lives);
       }
@@ -318,6 +369,113 @@ Fiber Client::Train(int w, Cancellation* life) {
     Fiber closing = Close(session);
     while (!closing.done()) co_await Sleep(milliseconds(10), milliseconds(20));
   }
+}
+
+Fiber Client::Extend(OpenSession* session, Cancellation* life,
+                     absl::Status* status) {
+  pb::ExtendSessionRequest request;
+  request.set_session_handle(session->handle);
+  request.set_current_graph_version(session->version);
+  *request.mutable_graph_def() = MakeExtension();
+  CallAnswer answer =
+      co_await Call(session->address, paths::kExtendSession, request,
+                    "ExtendSession", nanoseconds(0), /*may_wait=*/false, life);
+  if (life->cancelled()) co_return;
+  auto extended = answer.As<pb::ExtendSessionResponse>();
+  *status = extended.status();
+  CheckCode(*status, "ExtendSession");
+  session->extended = extended.ok();
+}
+
+Fiber Client::RunInParts(OpenSession session, Cancellation* life,
+                         absl::Status* status) {
+  const int32_t first =
+      static_cast<int32_t>(cluster_.scheduler().Between(1, 1000));
+  const int32_t second =
+      static_cast<int32_t>(cluster_.scheduler().Between(1, 1000));
+  pb::PartialRunSetupRequest setup;
+  setup.set_session_handle(session.handle);
+  setup.add_feed("first:0");
+  setup.add_feed("second:0");
+  setup.add_fetch("echo:0");
+  setup.add_fetch("sum:0");
+  setup.set_request_id(static_cast<int64_t>(RandomId()));
+  CallAnswer answer = co_await Call(session.address, paths::kPartialRunSetup,
+                                    setup, "PartialRunSetup", nanoseconds(0),
+                                    /*may_wait=*/false, life);
+  if (life->cancelled()) co_return;
+  auto begun = answer.As<pb::PartialRunSetupResponse>();
+  *status = begun.status();
+  CheckCode(*status, "PartialRunSetup");
+  for (const bool last : {false, true}) {
+    if (!status->ok() || (last && cluster_.scheduler().Chance(0.2))) co_return;
+    pb::RunStepRequest part = StepOf(session);
+    part.set_partial_run_handle(begun->partial_run_handle());
+    AddFeed(last ? "second:0" : "first:0",
+            Tensor::Scalar<int32_t>(last ? second : first), &part);
+    part.add_fetch(last ? "sum:0" : "echo:0");
+    answer = co_await Call(session.address, paths::kRunStep, part,
+                           last ? "second part" : "first part", nanoseconds(0),
+                           /*may_wait=*/false, life);
+    if (life->cancelled()) co_return;
+    auto result = StepResult(std::move(answer));
+    *status = result.status();
+    CheckCode(*status, "a part of a step");
+    if (!status->ok()) co_return;
+    const absl::StatusOr<Tensor> value =
+        result->tensor_size() == 1 ? TensorFromProto(result->tensor(0).tensor())
+                                   : Internal("no value");
+    if (!value.ok() ||
+        value->scalar<int32_t>() != first + (last ? second : 0)) {
+      cluster_.Violate("a part of a step gave another value");
+    }
+  }
+}
+
+Fiber Client::RunCallable(OpenSession session, Cancellation* life,
+                          absl::Status* status) {
+  pb::MakeCallableRequest make;
+  make.set_session_handle(session.handle);
+  make.set_request_id(static_cast<int64_t>(RandomId()));
+  make.mutable_options()->add_feed("mark:0");
+  for (int p = 0; p < kNumPs; ++p) {
+    make.mutable_options()->add_target(StrCat("push", p));
+  }
+  CallAnswer answer =
+      co_await Call(session.address, paths::kMakeCallable, make, "MakeCallable",
+                    nanoseconds(0), /*may_wait=*/false, life);
+  if (life->cancelled()) co_return;
+  auto made = answer.As<pb::MakeCallableResponse>();
+  *status = made.status();
+  CheckCode(*status, "MakeCallable");
+  for (int i = 0; i < 2 && status->ok(); ++i) {
+    const std::optional<int> mark = NewMark();
+    if (!mark) break;
+    const auto lives = cluster_.PsLives();
+    pb::RunCallableRequest run;
+    run.set_session_handle(session.handle);
+    run.set_handle(made->handle());
+    run.set_request_id(static_cast<int64_t>(RandomId()));
+    TensorToProto(MarkAt(*mark), run.add_feed());
+    answer = co_await Call(session.address, paths::kRunCallable, run,
+                           StrCat("push ", *mark, " by a callable"),
+                           nanoseconds(0), /*may_wait=*/false, life);
+    if (life->cancelled()) co_return;
+    *status = answer.status;
+    CheckCode(*status, "RunCallable");
+    if (status->ok()) Acknowledge(*mark, lives);
+  }
+  if (!status->ok()) co_return;
+  pb::ReleaseCallableRequest release;
+  release.set_session_handle(session.handle);
+  release.set_handle(made->handle());
+  answer = co_await Call(session.address, paths::kReleaseCallable, release,
+                         "ReleaseCallable", nanoseconds(0), /*may_wait=*/false,
+                         life);
+  if (life->cancelled()) co_return;
+  *status = answer.status;
+  // It may come twice, and the second time there is none any more.
+  if (!absl::IsInvalidArgument(*status)) CheckCode(*status, "ReleaseCallable");
 }
 
 std::set<int> Client::Known(const std::array<Life, kNumPs>& lives) const {

@@ -65,6 +65,8 @@ class Client {
   struct OpenSession {
     std::string address;  // Of its master.
     std::string handle;
+    int64_t version = 0;    // Of its graph.
+    bool extended = false;  // By Extend.
   };
   // A step that adds its mark.
   struct Push {
@@ -76,6 +78,15 @@ class Client {
   // Programs end when `life` is cancelled, without closing anything.
   Fiber Train(int w, Cancellation* life);
   Fiber Consume(int w, Cancellation* life);
+  // Parts of programs; `status` is what they ended with.
+  // Adds nodes by which a push may go as well.
+  Fiber Extend(OpenSession* session, Cancellation* life, absl::Status* status);
+  // A step in two parts, the second of which may never be run.
+  Fiber RunInParts(OpenSession session, Cancellation* life,
+                   absl::Status* status);
+  // Pushes twice by one callable.
+  Fiber RunCallable(OpenSession session, Cancellation* life,
+                    absl::Status* status);
   Cancellation* NewLife(std::optional<nanoseconds> dies);
   Fiber Close(OpenSession session);
   Fiber SweepMaster(std::string address);
@@ -92,6 +103,9 @@ class Client {
   SleepAwaiter Sleep(nanoseconds shortest, nanoseconds longest);
   pb::RunStepRequest StepOf(const OpenSession& session);
   pb::RunStepRequest PushOf(const OpenSession& session, int mark, bool relayed);
+  // The place of a new push, if there is one left.
+  std::optional<int> NewMark();
+  void Acknowledge(int mark, const std::array<Life, kNumPs>& lives);
   // Pushes acknowledged in these lives.
   std::set<int> Known(const std::array<Life, kNumPs>& lives) const;
   void CheckPull(const pb::RunStepResponse& response,

@@ -22,7 +22,13 @@ std::string_view Method(std::string_view path) {
 
 // Whoever asks again with the same request must have said so by an id, or have
 // asked for something that may happen twice.
-bool MayComeTwice(std::string_view method) {
+bool MayComeTwice(std::string_view method, const grpc::ByteBuffer& request) {
+  if (method == "RecvTensor") {
+    grpc::ByteBuffer copy = request;
+    pb::RecvTensorRequest recv;
+    // Each later chunk is there for one call.
+    return FromByteBuffer(&copy, &recv) && recv.sluice_transfer() == 0;
+  }
   return method != "CreateSession" && method != "CreateWorkerSession" &&
          method != "RegisterGraph" && method != "ExtendSession";
 }
@@ -269,7 +275,8 @@ void Network::Start(const CallPtr& call, const grpc::ByteBuffer& request) {
   }
   scheduler_.After(Delay(), kOutside,
                    [this, call, request] { Deliver(call, request); });
-  if (MayComeTwice(call->method()) && scheduler_.Chance(weather.duplicate)) {
+  if (scheduler_.Chance(weather.duplicate) &&
+      MayComeTwice(call->method(), request)) {
     ++faults;
     Log(*call, "twice");
     scheduler_.After(Delay(), kOutside,
@@ -386,17 +393,19 @@ void Network::Vanish(const std::string& address) {
   listeners_.erase(address);
   const std::map<int64_t, CallPtr> calls = calls_;
   for (const auto& [id, call] : calls) {
-    if (call->life == life) {
-      // The ended task hears of it at once, as part of its end.
-      scheduler_.RunAs(life, [&] { Finish(call, Unavailable("ended"), {}); });
-      continue;
-    }
+    if (call->life == life) continue;
     for (const auto& weak : call->served) {
       const std::shared_ptr<ServedCall> served = weak.lock();
       if (served == nullptr || served->life() != life) continue;
       scheduler_.RunAs(life, [&] { served->Cancel(); });
       Break(call, Delay(), "Socket closed");
     }
+  }
+  // The ended task hears of it at once, as part of its end. Only now, as it may
+  // answer others because of that.
+  for (const auto& [id, call] : calls) {
+    if (call->life != life) continue;
+    scheduler_.RunAs(life, [&] { Finish(call, Unavailable("ended"), {}); });
   }
 }
 

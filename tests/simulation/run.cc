@@ -8,6 +8,7 @@
 #include "sluice/kernel/step.h"
 #include "sluice/proto/master.pb.h"
 #include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/recv_chunks.h"
 #include "sluice/tensor/buffer.h"
 #include "tests/simulation/client.h"
 #include "tests/simulation/cluster.h"
@@ -35,6 +36,7 @@ class Run {
         client_(cluster_) {
     network().planted = options.planted;
   }
+  ~Run() { SetChunkBytesForTest(chunk_bytes_before_); }
 
   RunReport Go() {
     if (options_.faults) DrawWeather();
@@ -298,6 +300,8 @@ class Run {
 
   const RunOptions options_;
   const int64_t bytes_before_;
+  // The largest tensors are of 80 KB.
+  const size_t chunk_bytes_before_ = SetChunkBytesForTest(16 << 10);
   Cluster cluster_;
   Client client_;
   bool calm_ = false;
