@@ -73,10 +73,10 @@ struct SessionOptions {
   std::chrono::milliseconds task_deadline = DefaultTaskDeadline();
   // The devices that the nodes of the session's graph ask for (partial names,
   // "" for any), as far as it is known when the session is opened. Tasks that
-  // none of them can mean are not waited for longer than `patience`. Empty:
-  // nothing is known.
+  // none of them can mean are not waited for longer than `patience`, and asked
+  // again by the first step that needs them. Empty: nothing is known.
   std::set<std::string> wanted_devices = {};
-  std::chrono::milliseconds patience = std::chrono::seconds(10);
+  std::chrono::milliseconds patience = std::chrono::seconds(4);
   // The client is another process.
   bool remote = false;
   // What the client asked for that only the log knows.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "sluice/base/blocking_pool.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/random.h"
 #include "sluice/base/simulation.h"
@@ -43,8 +44,8 @@ MasterSession::~MasterSession() = default;
 
 const std::string& MasterSession::handle() const { return state_->handle; }
 const SessionOptions& MasterSession::options() const { return state_->options; }
-std::span<const DeviceInfo> MasterSession::devices() const {
-  return state_->devices;
+std::vector<DeviceInfo> MasterSession::devices() const {
+  return state_->Tasks()->devices;
 }
 
 void MasterSession::Create(const MasterEnv& env, const SessionOptions& options,
@@ -70,29 +71,16 @@ void MasterSession::TryToCreate(const MasterEnv& env,
           done(tasks.status());
           return;
         }
-        for (ConnectedTask& task : *tasks) {
-          if (!task.missing.empty()) {
-            DeviceInfo& device = state->absent.emplace_back();
-            device.text = StrCat(task.name, "/device:CPU:0");
-            // The name was parsed when the tasks were asked.
-            device.name = *DeviceName::Parse(device.text);
-          }
-          (task.missing.empty() ? state->tasks : state->left_out)
-              .push_back(std::move(task));
+        auto found = std::make_shared<const SessionTasks>(*std::move(tasks),
+                                                          state->env.own_task);
+        for (const DeviceInfo& device : found->devices) {
+          if (TaskOf(device.text) != state->env.own_task) continue;
+          state->client_device = device;
+          break;
         }
-        // The own task comes first wherever devices are listed.
-        std::ranges::stable_partition(state->tasks,
-                                      [&](const ConnectedTask& task) {
-                                        return task.name == state->env.own_task;
-                                      });
-        for (const ConnectedTask& task : state->tasks) {
-          for (const DeviceInfo& device : task.devices) {
-            state->devices.push_back(device);
-            if (task.name == state->env.own_task &&
-                state->client_device.text.empty()) {
-              state->client_device = device;
-            }
-          }
+        {
+          MutexLock lock(state->mu);
+          state->tasks = std::move(found);
         }
         if (state->client_device.text.empty()) {
           done(NotFound("No CPU devices are available in this process"));
@@ -142,21 +130,16 @@ void MasterSession::OpenWorkerSessions(
     }
   };
   const State& state = *session->state_;
+  const std::shared_ptr<const SessionTasks> tasks = session->state_->Tasks();
   auto opening = std::make_shared<Opening>();
   opening->session = session;
   opening->cancellation = std::move(cancellation);
   opening->tries_left = tries_left;
   opening->done = std::move(done);
-  opening->left = static_cast<int>(state.tasks.size());
-  for (const ConnectedTask& task : state.tasks) {
-    CreateSessionRequest request{state.handle,
-                                 state.options.isolate_session_state};
-    if (state.options.cluster) {
-      request.task = task.name;
-      request.cluster = state.options.cluster->tasks;
-    }
+  opening->left = static_cast<int>(tasks->present.size());
+  for (const ConnectedTask& task : tasks->present) {
     task.worker->CreateSession(
-        std::move(request),
+        state.RequestFor(task),
         [opening](absl::Status status) { opening->Answered(status); });
   }
 }
@@ -189,24 +172,14 @@ void MasterSession::State::WarnOfStrays(const std::string& first) {
          "set sluice_prefer_own_task in the session's ConfigProto.";
 }
 
-absl::Status MasterSession::State::LeftOut(const Node& node,
-                                           const DeviceName& device) const {
-  const std::string name(TaskOf(device.ToString()));
-  for (const ConnectedTask& task : left_out) {
-    if (task.name != name) continue;
-    return Unavailable("Node ", node.name(), " needs ", name,
-                       ", which was not there when the session was opened (",
-                       task.missing, "). Open a new session.");
-  }
-  return Internal("Node ", node.name(), " needs ", name);
-}
-
 absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
-    const StepSignature& signature) {
+    const StepSignature& signature, std::set<std::string>* needed) {
   std::unique_ptr<Graph> step;
+  std::shared_ptr<const SessionTasks> now;
   {
     MutexLock lock(graph_mu);
     SLUICE_RETURN_IF_ERROR(PlaceNewNodes());
+    now = placed_for;
     if (options.eager_placement && !place_errors.empty()) {
       return std::ranges::min_element(
                  place_errors, {},
@@ -215,15 +188,22 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
     }
     SLUICE_ASSIGN_OR_RETURN(step,
                             BuildStepGraph(graph, signature, client_device));
+    absl::Status missing;
     for (int id = 0; id < step->num_nodes(); ++id) {
       const Node& node = *step->node(id);
       if (!node.assigned_device().empty()) continue;
       const Node* original = graph.FindNode(node.name());
       auto it = original == nullptr ? place_errors.end()
                                     : place_errors.find(original->id());
-      if (it != place_errors.end()) return it->second;
-      return Internal("Node ", node.name(), " was not placed");
+      if (it == place_errors.end()) {
+        return Internal("Node ", node.name(), " was not placed");
+      }
+      missing.Update(it->second);
+      const auto task = needed_tasks.find(it->first);
+      if (task == needed_tasks.end()) return it->second;
+      needed->insert(task->second);
     }
+    SLUICE_RETURN_IF_ERROR(missing);
   }
   SimplifyOptions simplify;
   simplify.fold_constants = options.fold_constants;
@@ -240,8 +220,8 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
     return std::string(TaskOf(device));
   };
   partition.incarnation =
-      [this](std::string_view name) -> absl::StatusOr<uint64_t> {
-    for (const DeviceInfo& device : devices) {
+      [&now](std::string_view name) -> absl::StatusOr<uint64_t> {
+    for (const DeviceInfo& device : now->devices) {
       if (device.text == name) return device.incarnation;
     }
     return NotFound("Device ", name, " is not found.");
@@ -250,7 +230,7 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
   // Feeds of a partial run come when they come, so nothing waits for another.
   partition.group_transfers =
       !signature.partial &&
-      std::ranges::all_of(tasks, [](const ConnectedTask& task) {
+      std::ranges::all_of(now->present, [](const ConnectedTask& task) {
         return task.worker->TakesGroups();
       });
   return Partition(*step, partition);
@@ -305,7 +285,23 @@ struct Registering {
 
 void MasterSession::MakePlan(const StepSignature& signature,
                              absl::AnyInvocable<void(PlanOr)> done) {
-  absl::StatusOr<std::vector<Part>> parts = state_->Cut(signature);
+  std::set<std::string> needed;
+  absl::StatusOr<std::vector<Part>> parts = state_->Cut(signature, &needed);
+  if (!needed.empty()) {
+    Attach(needed, [self = shared_from_this(), signature,
+                    done = std::move(done)](absl::Status status) mutable {
+      if (!status.ok()) {
+        done(std::move(status));
+        return;
+      }
+      // This may be a thread that polls the network.
+      RunBlocking([self = std::move(self), signature = std::move(signature),
+                   done = std::move(done)]() mutable {
+        self->MakePlan(signature, std::move(done));
+      });
+    });
+    return;
+  }
   if (!parts.ok()) {
     done(parts.status());
     return;
@@ -315,8 +311,9 @@ void MasterSession::MakePlan(const StepSignature& signature,
   plan->fetches = signature.fetches;
   plan->partial = signature.partial;
   plan->has_transfers = parts->size() > 1 || SpansDevices(*parts);
+  const std::shared_ptr<const SessionTasks> tasks = state_->Tasks();
   for (Part& part : *parts) {
-    const ConnectedTask* task = state_->FindTask(part.name);
+    const ConnectedTask* task = tasks->Find(part.name);
     if (task == nullptr) {
       done(NotFound("worker ", part.name));
       return;
@@ -724,17 +721,19 @@ void MasterSession::CleanUpStep(const StepPlan& plan, int64_t step_id) {
 
 void MasterSession::State::MaybeFinishClose() {
   std::vector<Done> finished;
+  std::shared_ptr<const SessionTasks> opened_on;
   bool first;
   {
     MutexLock lock(mu);
     if (!closed || !running.empty() || cleanups > 0) return;
+    opened_on = tasks;
     finished.swap(waiting_close);
     first = !torn_down;
     torn_down = true;
   }
   if (first) {
     // The client does not wait for workers that may be gone.
-    for (const ConnectedTask& task : tasks) {
+    for (const ConnectedTask& task : opened_on->present) {
       task.worker->DeleteSession(
           handle, [handle = handle](absl::Status status) {
             // Nothing is left to close of a task that is gone.
@@ -772,8 +771,10 @@ void MasterSession::Close(const absl::Status& why, Done done) {
   const auto self = shared_from_this();  // `done` may drop the last reference.
   std::vector<std::shared_ptr<MasterStep>> running;
   std::vector<std::shared_ptr<OpenPartialRun>> partial_runs;
+  std::shared_ptr<Cancellation> attaching;
   {
     MutexLock lock(state_->mu);
+    attaching = state_->attaching;
     state_->waiting_close.push_back(std::move(done));
     if (!state_->closed) {
       state_->closed = true;
@@ -788,6 +789,7 @@ void MasterSession::Close(const absl::Status& why, Done done) {
   // In a fixed order, so that simulations can be repeated.
   std::ranges::sort(running, {}, [](const auto& step) { return step->id; });
   for (const auto& step : running) step->Cancel(why);
+  if (attaching != nullptr) attaching->Cancel(why);
   for (const auto& run : partial_runs) CleanUpStep(*run->plan, run->step_id);
   state_->MaybeFinishClose();
 }

@@ -71,7 +71,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   const std::string& handle() const;
   const SessionOptions& options() const;
-  std::span<const DeviceInfo> devices() const;
+  // Of the tasks that are there.
+  std::vector<DeviceInfo> devices() const;
 
   // Runs `add` on the session's graph, alone. Nodes it adds are part of later
   // steps; if it fails it must have added nothing.
@@ -163,6 +164,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   static void OpenWorkerSessions(std::shared_ptr<MasterSession> session,
                                  std::shared_ptr<Cancellation> cancellation,
                                  int tries_left, CreateDone done);
+  // Opens the session on tasks that it was opened without. Calls `done` when
+  // they, or others, have been found, or could not be.
+  void Attach(const std::set<std::string>& names, Done done);
+  void OpenOn(std::vector<struct ConnectedTask> tasks,
+              const std::set<std::string>& names);
+  absl::Status TakeIn(std::span<const struct ConnectedTask> tasks);
+  void Attached(absl::Status status, const std::set<std::string>& names);
   void FinishStep(struct MasterStep* step);
   // Ends a cancelled step on all its tasks before its client hears of it.
   void EndStepEverywhere(struct MasterStep* step, absl::Status status);

@@ -9,7 +9,8 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   auto run = std::make_shared<OpenPartialRun>(signature);
   SLUICE_ASSIGN_OR_RETURN(run->plan, Plan(signature));
   run->step_id = state_->NewStepId();
-  run->tensors = state_->FindTask(state_->env.own_task)
+  run->tensors = state_->Tasks()
+                     ->Find(state_->env.own_task)
                      ->worker->StepRendezvous(run->step_id, state_->handle);
   {
     MutexLock lock(state_->mu);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,17 +82,32 @@ struct OpenPartialRun {
   }
 };
 
+// The tasks of a session. Immutable: when one that was left out is there after
+// all, another object takes the place of this one.
+struct SessionTasks {
+  // Own task first, the others by name.
+  SessionTasks(std::vector<ConnectedTask> tasks, const std::string& own_task);
+
+  const ConnectedTask* Find(std::string_view name) const {
+    for (const ConnectedTask& task : present) {
+      if (task.name == name) return &task;
+    }
+    return nullptr;
+  }
+
+  std::vector<ConnectedTask> present;
+  std::vector<ConnectedTask> left_out;
+  std::vector<DeviceInfo> devices;
+  // What the tasks that were left out have at the least.
+  std::vector<DeviceInfo> absent;
+};
+
 struct MasterSession::State {
   MasterEnv env;
   SessionOptions options;
   std::string handle;
   const SteadyTime opened = CoarseNow();
   std::atomic<SteadyTime> last_use{opened};
-  std::vector<ConnectedTask> tasks;
-  std::vector<ConnectedTask> left_out;  // Not there when it was opened.
-  std::vector<DeviceInfo> devices;
-  // What the tasks that were left out have at the least.
-  std::vector<DeviceInfo> absent;
   DeviceInfo client_device;
   PlanCache plans{kPlansKept};
   std::atomic<uint64_t> next_step{RandomId()};
@@ -100,11 +116,24 @@ struct MasterSession::State {
   Graph graph SLUICE_GUARDED_BY(graph_mu);
   int placed_nodes SLUICE_GUARDED_BY(graph_mu) = 0;
   PlaceErrors place_errors SLUICE_GUARDED_BY(graph_mu);
+  // Tasks that are not there, by the nodes that belong on them.
+  absl::flat_hash_map<int, std::string> needed_tasks
+      SLUICE_GUARDED_BY(graph_mu);
+  // The tasks for which nodes were placed last.
+  std::shared_ptr<const SessionTasks> placed_for SLUICE_GUARDED_BY(graph_mu);
   bool warned_of_strays SLUICE_GUARDED_BY(graph_mu) = false;
   // The graph that a session starts with is version 0.
   int64_t version SLUICE_GUARDED_BY(graph_mu) = -1;
 
   Mutex mu;
+  std::shared_ptr<const SessionTasks> tasks SLUICE_GUARDED_BY(mu);
+  // Ends the search for tasks that were left out; null if there is none.
+  std::shared_ptr<Cancellation> attaching SLUICE_GUARDED_BY(mu);
+  struct WaitingAttach {
+    std::set<std::string> names;
+    Done done;
+  };
+  std::vector<WaitingAttach> waiting_attach SLUICE_GUARDED_BY(mu);
   bool closed SLUICE_GUARDED_BY(mu) = false;
   absl::Status closed_cause SLUICE_GUARDED_BY(mu);  // For calls under way.
   absl::flat_hash_set<std::shared_ptr<struct MasterStep>> running
@@ -134,15 +163,17 @@ struct MasterSession::State {
     return WithMessage(status, StrCat("From ", task, ":\n", status.message()));
   }
 
-  const ConnectedTask* FindTask(std::string_view name) const {
-    for (const ConnectedTask& task : tasks) {
-      if (task.name == name) return &task;
-    }
-    return nullptr;
+  std::shared_ptr<const SessionTasks> Tasks() {
+    MutexLock lock(mu);
+    return tasks;
   }
+  CreateSessionRequest RequestFor(const ConnectedTask& task) const;
 
   absl::Status PlaceNewNodes() SLUICE_REQUIRES(graph_mu) {
-    if (placed_nodes == graph.num_nodes()) return absl::OkStatus();
+    const std::shared_ptr<const SessionTasks> now = Tasks();
+    if (placed_nodes == graph.num_nodes() && placed_for == now) {
+      return absl::OkStatus();
+    }
     PlaceOptions place;
     place.allow_soft = options.allow_soft_placement;
     place.log = options.log_device_placement;
@@ -159,21 +190,29 @@ struct MasterSession::State {
       Node* node = graph.node(id);
       if (!node->op().def.stateful) node->set_assigned_device("");
     }
-    place.absent = absent;
-    place.refuse = [this](const Node& node, const DeviceName& device) {
-      return LeftOut(node, device);
+    place.absent = now->absent;
+    // A step that reaches the node waits for the task.
+    needed_tasks.clear();
+    auto* needed = &needed_tasks;
+    place.refuse = [needed](const Node& node, const DeviceName& device) {
+      std::string task(TaskOf(device.ToString()));
+      absl::Status status = Unavailable("Node ", node.name(), " needs ", task);
+      needed->emplace(node.id(), std::move(task));
+      return status;
     };
     place_errors.clear();
-    SLUICE_RETURN_IF_ERROR(Place(graph, devices, place, &place_errors));
+    SLUICE_RETURN_IF_ERROR(Place(graph, now->devices, place, &place_errors));
+    placed_for = now;
     if (!stray.empty()) WarnOfStrays(stray);
     placed_nodes = graph.num_nodes();
     return absl::OkStatus();
   }
 
   void WarnOfStrays(const std::string& first) SLUICE_REQUIRES(graph_mu);
-  // Why a node that belongs on a device of `absent` cannot run.
-  absl::Status LeftOut(const Node& node, const DeviceName& device) const;
-  absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature);
+  // `needed`: which tasks it takes that were left out. If there are any, the
+  // result is an error.
+  absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature,
+                                        std::set<std::string>* needed);
   // Step ids only have to differ from those of other sessions; a random start
   // and counting on is enough and costs nothing.
   int64_t NewStepId();

@@ -126,8 +126,7 @@ class DirectClient : public SessionClient {
   }
 
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices() override {
-    return std::vector<DeviceInfo>(session_->devices().begin(),
-                                   session_->devices().end());
+    return session_->devices();
   }
 
   absl::Status Close() override {

@@ -173,7 +173,7 @@ def test_a_finished_sibling_blocks_nobody(processes, addresses):
     ps, first, second = addresses(3)
     spec = {"ps": [ps], "worker": [first, second]}
     processes.server(spec, "ps")
-    processes.server(spec, "worker", 0)
+    master = processes.server(spec, "worker", 0)
     processes.server(spec, "worker", 1).kill()
     client = processes.python("""
         import sys
@@ -188,12 +188,19 @@ def test_a_finished_sibling_blocks_nobody(processes, addresses):
             with tf.device("/job:worker/task:1"):
                 c = b + 1
             try:
-                session.run(c)
-            except tf.errors.UnavailableError as e:
+                session.run(c, options=tf.RunOptions(timeout_in_ms=6000))
+            except tf.errors.DeadlineExceededError as e:
                 print("needs it:", e.message)
+            print("then", session.run(c), len(session.list_devices()))
         """, "grpc://" + first)
     client.expect("result 3")
-    line = client.expect("needs it:")
+    master.expect("goes on without /job:worker/replica:0/task:1")
+    # A step that needs it waits for it, and says so.
+    line = master.expect("still waiting for response")
     assert "/job:worker/replica:0/task:1" in line
     assert second in line and "refused" in line
+    client.expect("needs it:")
+    # It is there after all.
+    processes.server(spec, "worker", 1)
+    client.expect("then 4 3")
     assert client.wait() == 0, client.output

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "sluice/base/status.h"
+#include "sluice/base/time_limit.h"
 #include "sluice/base/timer.h"
 #include "sluice/ops/state/elements.h"
 
@@ -229,7 +230,7 @@ void Queue::AwaitLocked(Attempts& list, const KernelContext& ctx,
   attempt.wait = WaitTable::Global().Add(std::move(info));
   attempt.timeout_ms = TimeoutOf(ctx);
   if (attempt.timeout_ms < 0) return;
-  CallLater(std::chrono::milliseconds(attempt.timeout_ms),
+  CallLater(TimeLimit(attempt.timeout_ms),
             [self = RefPtr<Queue>::Share(this), id = attempt.id] {
               self->EndWait(id, /*timed_out=*/true);
             });

@@ -1,0 +1,144 @@
+// Tasks that a session was opened without, and that a step turns out to need.
+
+#include <algorithm>
+#include <utility>
+
+#include "sluice/base/logging.h"
+#include "sluice/base/status.h"
+#include "sluice/master/connect.h"
+#include "sluice/master/session.h"
+#include "sluice/master/session_state.h"
+
+namespace sluice {
+
+SessionTasks::SessionTasks(std::vector<ConnectedTask> tasks,
+                           const std::string& own_task) {
+  std::ranges::sort(tasks, {}, [&](const ConnectedTask& task) {
+    return std::pair(task.name != own_task, task.name);
+  });
+  for (ConnectedTask& task : tasks) {
+    if (!task.missing.empty()) {
+      DeviceInfo& device = absent.emplace_back();
+      device.text = StrCat(task.name, "/device:CPU:0");
+      // The name was parsed when the tasks were asked.
+      device.name = *DeviceName::Parse(device.text);
+      left_out.push_back(std::move(task));
+      continue;
+    }
+    devices.insert(devices.end(), task.devices.begin(), task.devices.end());
+    present.push_back(std::move(task));
+  }
+}
+
+CreateSessionRequest MasterSession::State::RequestFor(
+    const ConnectedTask& task) const {
+  CreateSessionRequest request{handle, options.isolate_session_state};
+  if (options.cluster) {
+    request.task = task.name;
+    request.cluster = options.cluster->tasks;
+  }
+  return request;
+}
+
+void MasterSession::Attach(const std::set<std::string>& names, Done done) {
+  auto cancellation = std::make_shared<Cancellation>();
+  absl::Status gone;
+  {
+    MutexLock lock(state_->mu);
+    if (state_->closed) {
+      gone = state_->closed_cause;
+    } else {
+      state_->waiting_attach.push_back({names, std::move(done)});
+      if (state_->attaching != nullptr) return;
+      state_->attaching = cancellation;
+    }
+  }
+  if (!gone.ok()) {
+    done(std::move(gone));
+    return;
+  }
+  SessionOptions options = state_->options;
+  options.device_filters.assign(names.begin(), names.end());
+  options.wanted_devices.clear();  // All of these are wanted.
+  ConnectTasks(*state_->env.workers, /*own_task=*/"", options,
+               std::move(cancellation),
+               [self = shared_from_this(),
+                names](absl::StatusOr<std::vector<ConnectedTask>> tasks) {
+                 if (tasks.ok()) {
+                   self->OpenOn(*std::move(tasks), names);
+                 } else {
+                   self->Attached(tasks.status(), names);
+                 }
+               });
+}
+
+void MasterSession::OpenOn(std::vector<ConnectedTask> tasks,
+                           const std::set<std::string>& names) {
+  // The last answer reports.
+  struct Opening {
+    std::vector<ConnectedTask> tasks;
+    Mutex mu;
+    size_t left SLUICE_GUARDED_BY(mu) = 0;
+    absl::Status status SLUICE_GUARDED_BY(mu);
+  };
+  const auto opening = std::make_shared<Opening>();
+  opening->tasks = std::move(tasks);
+  {
+    MutexLock lock(opening->mu);
+    opening->left = opening->tasks.size();
+  }
+  for (const ConnectedTask& task : opening->tasks) {
+    task.worker->CreateSession(
+        state_->RequestFor(task), [self = shared_from_this(), opening,
+                                   names](const absl::Status& answer) {
+          absl::Status status;
+          {
+            MutexLock lock(opening->mu);
+            opening->status.Update(answer);
+            if (--opening->left > 0) return;
+            status = opening->status;
+          }
+          if (status.ok()) status = self->TakeIn(opening->tasks);
+          if (!status.ok()) {
+            for (const ConnectedTask& opened : opening->tasks) {
+              opened.worker->DeleteSession(self->handle(), [](absl::Status) {});
+            }
+          }
+          self->Attached(std::move(status), names);
+        });
+  }
+}
+
+absl::Status MasterSession::TakeIn(std::span<const ConnectedTask> tasks) {
+  const std::shared_ptr<const SessionTasks> before = state_->Tasks();
+  std::vector<ConnectedTask> all = before->present;
+  for (const ConnectedTask& task : before->left_out) {
+    const auto found =
+        std::ranges::find(tasks, task.name, &ConnectedTask::name);
+    all.push_back(found == tasks.end() ? task : *found);
+  }
+  auto after = std::make_shared<const SessionTasks>(std::move(all),
+                                                    state_->env.own_task);
+  MutexLock lock(state_->mu);
+  if (state_->closed) return state_->closed_cause;
+  state_->tasks = std::move(after);
+  return absl::OkStatus();
+}
+
+void MasterSession::Attached(absl::Status status,
+                             const std::set<std::string>& names) {
+  std::vector<State::WaitingAttach> waiting;
+  {
+    MutexLock lock(state_->mu);
+    state_->attaching = nullptr;
+    waiting.swap(state_->waiting_attach);
+  }
+  for (State::WaitingAttach& each : waiting) {
+    // Who needs others looks again, and asks for these.
+    const bool same = std::ranges::any_of(
+        each.names, [&](const auto& name) { return names.contains(name); });
+    each.done(same ? status : absl::OkStatus());
+  }
+}
+
+}  // namespace sluice
