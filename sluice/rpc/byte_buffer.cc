@@ -14,6 +14,19 @@ namespace sluice {
 
 using google::protobuf::io::CodedInputStream;
 
+namespace {
+
+// gRPC ends the process when there is no memory for its own.
+grpc::Slice NewSlice(size_t size) {
+  constexpr size_t kMayFail = 1 << 20;
+  if (size < kMayFail) return grpc::Slice(size);
+  return grpc::Slice(new uint8_t[size], size, [](void* bytes) {
+    delete[] static_cast<uint8_t*>(bytes);
+  });
+}
+
+}  // namespace
+
 absl::StatusOr<grpc::ByteBuffer> ToByteBuffer(
     const google::protobuf::MessageLite& message) {
   const size_t size = message.ByteSizeLong();
@@ -22,7 +35,7 @@ absl::StatusOr<grpc::ByteBuffer> ToByteBuffer(
                            " bytes cannot be sent: a message has at most ",
                            kMaxMessageBytes, " (2 GiB)");
   }
-  grpc::Slice slice(size);
+  grpc::Slice slice = NewSlice(size);
   message.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slice.begin()));
   return grpc::ByteBuffer(&slice, 1);
 }
@@ -37,13 +50,40 @@ bool FromByteBuffer(grpc::ByteBuffer* buffer,
   return message->ParseFromCodedStream(&input) && input.ConsumedEntireMessage();
 }
 
-grpc::Status ToGrpc(const absl::Status& status) {
+namespace {
+
+// Most that fits of a text, in bytes: as it is, and in the header, which has
+// three for a byte that is not printable ASCII.
+struct TextRoom {
+  size_t bytes;
+  size_t encoded;
+};
+// As TensorFlow cuts them; gRPC takes 8 KB of headers.
+constexpr TextRoom kRoom = {3072, 7000};
+// Of the kMetadataBytes that our clients take.
+constexpr TextRoom kOwnRoom = {48 << 10, 48 << 10};
+
+// Where to cut it; its size if it fits.
+size_t FittingBytes(std::string_view text, const TextRoom& room) {
+  size_t encoded = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool plain = text[i] >= ' ' && text[i] <= '~' && text[i] != '%';
+    encoded += plain ? 1 : 3;
+    if (i >= room.bytes || encoded > room.encoded) {
+      return WholeCharacters(text, i);
+    }
+  }
+  return text.size();
+}
+
+}  // namespace
+
+grpc::Status ToGrpc(const absl::Status& status, bool to_our_own) {
   if (status.ok()) return grpc::Status::OK;
-  // Longer texts do not fit a header.
-  constexpr size_t kMaxText = 3072;
   std::string text = Utf8(ToStd(status.message()));
-  if (text.size() > kMaxText) {
-    text.resize(WholeCharacters(text, kMaxText));
+  const size_t fits = FittingBytes(text, to_our_own ? kOwnRoom : kRoom);
+  if (fits < text.size()) {
+    text.resize(fits);
     text += " ... [truncated]";
   }
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), text);

@@ -26,7 +26,9 @@ absl::StatusOr<grpc::ByteBuffer> ToByteBuffer(
 bool FromByteBuffer(grpc::ByteBuffer* buffer,
                     google::protobuf::MessageLite* message);
 
-grpc::Status ToGrpc(const absl::Status& status);
+// The text is cut where it would not fit the header it travels in: that of a
+// peer of ours, or of any.
+grpc::Status ToGrpc(const absl::Status& status, bool to_our_own = false);
 absl::Status FromGrpc(const grpc::Status& status);
 
 // A RecvTensorResponse whose tensor bytes are the tensor's own memory, in the

@@ -194,11 +194,15 @@ TEST(GrpcStatus, ARestartedPeerIsUnavailable) {
 TEST(ToGrpc, CutsALongTextBetweenCharacters) {
   for (const char* start : {"", "1"}) {
     std::string text = start;
-    while (text.size() < 5000) text += "\xc3\xa9";
-    const std::string sent = ToGrpc(InvalidArgument(text)).error_message();
-    EXPECT_EQ(Utf8(sent), sent);
-    EXPECT_LT(sent.size(), 3100);
-    EXPECT_GT(sent.size(), 3070);
+    while (text.size() < 50000) text += "\xc3\xa9";
+    // Each byte has three in a header, which has 8 KB, or 64 KB.
+    for (const bool to_our_own : {false, true}) {
+      const std::string sent =
+          ToGrpc(InvalidArgument(text), to_our_own).error_message();
+      EXPECT_EQ(Utf8(sent), sent);
+      EXPECT_LT(sent.size(), to_our_own ? 17000 : 2500);
+      EXPECT_GT(sent.size(), to_our_own ? 16000 : 2300);
+    }
   }
   EXPECT_EQ(ToGrpc(InvalidArgument("caf\xe9")).error_message(), "caf\\xe9");
 }

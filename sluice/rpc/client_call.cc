@@ -131,6 +131,7 @@ class GrpcChannel : public RpcChannel {
     call->last_answer = last_answer_;
     call->done = std::move(done);
     call->context.set_wait_for_ready(options.wait_for_ready);
+    call->context.AddMetadata(kLongErrors, "1");
     if (options.deadline) {
       const auto left = *options.deadline - std::chrono::steady_clock::now();
       call->context.set_deadline(
@@ -171,6 +172,7 @@ class GrpcChannel : public RpcChannel {
       grpc::ChannelArguments args;
       args.SetMaxReceiveMessageSize(INT_MAX);
       args.SetMaxSendMessageSize(INT_MAX);
+      args.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
       args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
       args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
       // How long an attempt may take; a busy server answers late.

@@ -36,6 +36,11 @@ class Landing {
   virtual bool Borrow(std::string_view, const grpc::Slice&) { return false; }
 };
 
+// Our clients take headers of this size, and say so in each request by a header
+// of this name: the text of an error travels in one.
+inline constexpr int kMetadataBytes = 64 << 10;
+inline constexpr char kLongErrors[] = "sluice-long-errors";
+
 // A connection to one address, made at first use. Reconnects by itself.
 // Thread-safe.
 class RpcChannel {

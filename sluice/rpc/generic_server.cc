@@ -11,6 +11,7 @@
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/rpc/byte_buffer.h"
+#include "sluice/rpc/client_call.h"
 #include "sluice/rpc/event.h"
 #include "sluice/rpc/lane_server.h"
 #include "sluice/rpc/prepare_grpc.h"
@@ -73,7 +74,8 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
     });
   }
   void Fail(const absl::Status& status) override {
-    Post([&] { stream_.Finish(ToGrpc(status), HandOver(&answered_)); });
+    const bool ours = context_.client_metadata().count(kLongErrors) > 0;
+    Post([&] { stream_.Finish(ToGrpc(status, ours), HandOver(&answered_)); });
   }
 
   void OnCancel(absl::AnyInvocable<void()> callback) override {

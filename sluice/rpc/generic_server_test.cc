@@ -122,6 +122,45 @@ TEST_P(CallTest, HandsOverThePathAndReturnsTheAnswer) {
   EXPECT_EQ(Call("/a/C")->Wait(), absl::NotFoundError("/a/C"));
 }
 
+// gRPC writes three bytes for each of these.
+TEST_P(CallTest, ALongErrorInAnyLanguageComesWhole) {
+  std::string text;
+  while (text.size() < 15000) text += "\xe7\xa5\x9e";
+  Serve([&](const std::shared_ptr<ServerCall>& call) {
+    call->Fail(NotFound(text));
+  });
+  const absl::Status status = Call("/s/Fail")->Wait();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message().size(), text.size());
+  EXPECT_TRUE(status.message() == text);
+}
+
+// Of a server that is asked by others, whose headers have 8 KB.
+TEST_F(GenericServerTest, ALongErrorKeepsItsCodeAtOtherClients) {
+  std::string text;
+  while (text.size() < 15000) text += "\xe7\xa5\x9e";
+  Serve([&](const std::shared_ptr<ServerCall>& call) {
+    call->Fail(NotFound(text));
+  });
+  const auto channel =
+      grpc::CreateChannel(StrCat("localhost:", server_->port()),
+                          grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto reader = stub.PrepareUnaryCall(
+      &context, "/s/Fail", *ToByteBuffer(pb::GetStatusRequest()), &queue);
+  reader->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  reader->Finish(&answer, &status, &queue);
+  void* tag;
+  bool ok;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), testing::EndsWith(" ... [truncated]"));
+}
+
 TEST_F(GenericServerTest, AServerIsReachedAsSoonAsItIsThere) {
   const CallHandler answer = [](std::shared_ptr<ServerCall> call) {
     call->Reply({});
