@@ -133,22 +133,24 @@ void SessionUses::Collect(
     const Limits& limits, SteadyTime now,
     const std::function<bool(const std::string&)>& connected) {
   for (const std::shared_ptr<SessionUse>& use : List()) {
-    std::string why;
+    const auto unused = [&] { return now - use->last_use() >= limits.unused; };
+    // Takes its time, so it comes first.
+    const bool gone = unused() && !connected(use->client());
+    const char* why = nullptr;
     {
       MutexLock lock(use->mu_);
       if (use->closed_ || !use->holders_.empty() || !use->steps_.empty()) {
         continue;
       }
-      if (use->was_held_) {
-        if (now - use->released_ < limits.released) continue;
+      if (use->was_held_ && now - use->released_ >= limits.released) {
         why = "its process is gone";
-      }
-    }
-    if (why.empty()) {
-      if (now - use->last_use() < limits.unused || connected(use->client())) {
+      } else if (!use->was_held_ && gone && unused()) {
+        why = "it was not used for long and its connection is gone";
+      } else {
         continue;
       }
-      why = "it was not used for long and its connection is gone";
+      // Who would hold it from now on hears that it is over.
+      use->closed_ = true;
     }
     SLUICE_LOG(WARNING) << "Collecting session " << use->handle() << " of "
                         << use->client() << ": " << why;

@@ -84,6 +84,17 @@ TEST_F(SessionUsesTest, WhoHoldsNothingIsGoneOnlyWithoutConnectionAndUse) {
   EXPECT_EQ(ended_, 1);
 }
 
+// Looking for its connection takes a while.
+TEST_F(SessionUsesTest, AHolderThatComesMeanwhileKeepsTheSession) {
+  auto call = HoldCall();
+  uses_.Collect({}, CoarseNow() + hours(1000), [&](const std::string&) {
+    EXPECT_TRUE(uses_.Hold("s", call));
+    return false;
+  });
+  EXPECT_EQ(ended_, 0);
+  EXPECT_EQ(call->answers(), 0);
+}
+
 TEST_F(SessionUsesTest, HoldersHearOfTheEndOfTheirSession) {
   auto call = HoldCall();
   ASSERT_TRUE(uses_.Hold("s", call));
