@@ -29,7 +29,9 @@ constexpr Entry kEntries[] = {
     {"graph_nodes", &Limits::graph_nodes, INT_MAX,
      "nodes of a session's graph"},
     {"graph_bytes", &Limits::graph_bytes, INT_MAX,
-     "bytes of the graph in one request"},
+     "bytes of a session's graph, as they were sent"},
+    {"callables", &Limits::callables, INT_MAX,
+     "callables and open partial runs of a session"},
 };
 
 // 0 for an unknown suffix.

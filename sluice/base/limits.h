@@ -22,7 +22,9 @@ struct Limits {
   int64_t sessions = 10'000;         // Open at a time.
   int64_t graphs = 100'000;          // Registered with a task at a time.
   int64_t graph_nodes = 10'000'000;  // Of a session, functions and all.
-  int64_t graph_bytes = INT_MAX;     // Of the GraphDef in one request.
+  int64_t graph_bytes = INT_MAX;     // Of a session, as its client sent it.
+  // Callables and open partial runs of a session.
+  int64_t callables = 100'000;
 
   // Sets limits by name: "sessions=100,graph_bytes=64M". K, M and G stand for
   // powers of 1024.

@@ -695,5 +695,45 @@ TEST(LocalMasters, AreFoundWhileTheyLive) {
   EXPECT_EQ(FindLocalMaster("grpc://here:1"), nullptr);
 }
 
+// Its client hears of a restart when it is gone, but not before.
+TEST_F(MasterTest, ASessionThatClosesTakesNoSteps) {
+  const auto session = SessionWithPlan();
+  const auto running = Run(*session);
+  const auto closed = Close(*session);
+  EXPECT_THAT(*Run(*session), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                       "Session is closed."));
+  workers_->operator[]("a").AnswerSteps(absl::OkStatus());
+  workers_->operator[]("b").AnswerSteps(absl::OkStatus());
+  SLUICE_EXPECT_OK(*closed);
+  EXPECT_THAT(*Run(*session),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("is not found.")));
+}
+
+TEST(MasterLimits, BoundTheCallablesAndPartialRunsOfASession) {
+  MasterEnv env;
+  env.workers = std::make_shared<FakeWorkers>(std::vector<std::string>{"a"});
+  env.own_task = "/job:a/replica:0/task:0";
+  env.max_callables = 2;
+  Master master(env, SessionOptions());
+  SessionOr session;
+  master.CreateSession({}, nullptr,
+                       [&](const SessionOr& opened) { session = opened; });
+  SLUICE_ASSERT_OK((*session)->Extend([](Graph& graph) {
+    Scope(graph).Named("n").AddNode("NoOp", {});
+    return absl::OkStatus();
+  }));
+  const StepSignature step = {{}, {}, {"n"}};
+  const auto first = (*session)->MakeCallable(step, {});
+  SLUICE_ASSERT_OK(first.status());
+  SLUICE_EXPECT_OK((*session)->SetUpPartialRun(step).status());
+  EXPECT_THAT((*session)->MakeCallable(step, {}).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("limit callables=2")));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted((*session)->SetUpPartialRun(step).status()));
+  SLUICE_EXPECT_OK((*session)->ReleaseCallable(*first));
+  SLUICE_EXPECT_OK((*session)->MakeCallable(step, {}).status());
+}
+
 }  // namespace
 }  // namespace sluice

@@ -144,15 +144,26 @@ void MasterSession::OpenWorkerSessions(
   }
 }
 
-absl::Status MasterSession::Extend(
-    absl::FunctionRef<absl::Status(Graph&)> add) {
+absl::Status MasterSession::Extend(absl::FunctionRef<absl::Status(Graph&)> add,
+                                   const Extension& extension) {
   MutexLock lock(state_->graph_mu);
+  if (extension.from_version && *extension.from_version != state_->version) {
+    return Aborted("Current version is ", state_->version,
+                   " but caller expected ", *extension.from_version, ".");
+  }
+  const int64_t bytes = state_->node_bytes + extension.node_bytes;
+  if (const int64_t all = bytes + extension.library_bytes;
+      all > extension.most_bytes) {
+    return OverLimit(StrCat("A graph of ", all, " bytes"), "graph_bytes",
+                     extension.most_bytes);
+  }
   if (state_->options.static_graph && state_->version >= 0) {
     return FailedPrecondition(
         "Extending the graph is not supported when "
         "`optimize_for_static_graph` is true.");
   }
   SLUICE_RETURN_IF_ERROR(add(state_->graph));
+  state_->node_bytes = bytes;
   ++state_->version;
   return absl::OkStatus();
 }
@@ -286,7 +297,12 @@ struct Registering {
 void MasterSession::MakePlan(const StepSignature& signature,
                              absl::AnyInvocable<void(PlanOr)> done) {
   std::set<std::string> needed;
-  absl::StatusOr<std::vector<Part>> parts = state_->Cut(signature, &needed);
+  absl::StatusOr<std::vector<Part>> parts;
+  try {
+    parts = state_->Cut(signature, &needed);
+  } catch (const std::bad_alloc&) {
+    parts = ResourceExhausted("Out of memory while planning a step");
+  }
   if (!needed.empty()) {
     Attach(needed, [self = shared_from_this(), signature,
                     done = std::move(done)](absl::Status status) mutable {
@@ -339,6 +355,7 @@ void MasterSession::MakePlan(const StepSignature& signature,
     RegisterGraphRequest request;
     request.session_handle = state_->handle;
     request.graph = part.definition;
+    request.deadline = state_->Deadline();
     // The client's tensors enter and leave on the master's own task.
     if (part.task == state_->env.own_task && !signature.partial) {
       request.feeds = signature.feeds;
@@ -406,6 +423,7 @@ absl::StatusOr<int64_t> MasterSession::MakeCallable(
   callable.num_fetches = static_cast<int>(signature.fetches.size());
   SLUICE_ASSIGN_OR_RETURN(callable.plan, Plan(signature));
   MutexLock lock(state_->mu);
+  SLUICE_RETURN_IF_ERROR(state_->CheckRoom());
   const int64_t handle = state_->next_callable++;
   state_->callables.emplace(handle, std::move(callable));
   return handle;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,8 @@ struct MasterEnv {
   std::shared_ptr<StepTotals> totals = std::make_shared<StepTotals>();
   // Sessions that may be open at a time, those being opened counted.
   int64_t max_sessions = Limits().sessions;
+  // Callables and partial runs that a session may have at a time.
+  int64_t max_callables = Limits().callables;
 };
 
 // Thread-safe.
@@ -74,9 +77,21 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Of the tasks that are there.
   std::vector<DeviceInfo> devices() const;
 
+  // What a client sends to be added.
+  struct Extension {
+    // Of two extensions of the same version one is ABORTED.
+    std::optional<int64_t> from_version = {};
+    int64_t node_bytes = 0;
+    int64_t library_bytes = 0;       // It comes as a whole each time.
+    int64_t most_bytes = INT64_MAX;  // Of the session, with what is there.
+  };
   // Runs `add` on the session's graph, alone. Nodes it adds are part of later
   // steps; if it fails it must have added nothing.
-  absl::Status Extend(absl::FunctionRef<absl::Status(Graph&)> add);
+  absl::Status Extend(absl::FunctionRef<absl::Status(Graph&)> add,
+                      const Extension& extension);
+  absl::Status Extend(absl::FunctionRef<absl::Status(Graph&)> add) {
+    return Extend(add, Extension());
+  }
   // The number of times the graph grew.
   int64_t graph_version() const;
 

@@ -37,6 +37,7 @@ CreateSessionRequest MasterSession::State::RequestFor(
     request.task = task.name;
     request.cluster = options.cluster->tasks;
   }
+  request.deadline = Deadline();
   return request;
 }
 

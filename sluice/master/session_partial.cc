@@ -12,17 +12,19 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   run->tensors = state_->Tasks()
                      ->Find(state_->env.own_task)
                      ->worker->StepRendezvous(run->step_id, state_->handle);
+  absl::Status refused;
   {
     MutexLock lock(state_->mu);
-    if (!state_->closed) {
+    refused = state_->closed ? state_->Gone() : state_->CheckRoom();
+    if (refused.ok()) {
       std::string name = StrCat(state_->next_partial_run++);
       state_->partial_runs[name] = std::move(run);
       return name;
     }
   }
-  // Closed meanwhile: nobody else knows of it.
+  // Nobody else knows of it.
   CleanUpStep(*run->plan, run->step_id);
-  return state_->Gone();
+  return refused;
 }
 
 void MasterSession::RunPartially(const std::string& name,
@@ -33,20 +35,25 @@ void MasterSession::RunPartially(const std::string& name,
     auto it = state_->partial_runs.find(name);
     if (it != state_->partial_runs.end()) run = it->second;
   }
-  if (run == nullptr) {
-    done(NoSuchPartialRun(/*local_session=*/!state_->env.name_tasks));
-    return;
-  }
-  bool last;
-  bool start;
+  bool over = run == nullptr;
+  bool last = false;
+  bool start = false;
   absl::Status status;
-  {
+  if (!over) {
     MutexLock graph_lock(state_->graph_mu);
     MutexLock lock(run->mu);
-    status = run->progress.Advance(state_->graph, args);
-    last = run->progress.complete();
-    start = status.ok() && !run->started;
-    if (start) run->started = true;
+    over = run->no_more;
+    if (!over) {
+      status = run->progress.Advance(state_->graph, args);
+      last = run->progress.complete();
+      start = status.ok() && !run->started;
+      if (start) run->started = true;
+      run->no_more = last || !status.ok();
+    }
+  }
+  if (over) {
+    done(NoSuchPartialRun(/*local_session=*/!state_->env.name_tasks));
+    return;
   }
   if (!status.ok()) {
     EndPartialCall(name, run, std::move(status), std::move(done));
@@ -68,17 +75,22 @@ void MasterSession::RunPartially(const std::string& name,
                   });
 }
 
-// The partial run is over, with `status` so far.
+// The partial run gets no more calls; `status` so far. It keeps its name until
+// the step has ended, by which it can be cancelled.
 void MasterSession::EndPartialCall(const std::string& name,
                                    const std::shared_ptr<OpenPartialRun>& run,
                                    absl::Status status, Done done) {
   {
-    MutexLock lock(state_->mu);
-    state_->partial_runs.erase(name);
+    MutexLock lock(run->mu);
+    run->no_more = true;
   }
   if (!status.ok() && !IsDerived(status)) CancelStep(run->step_id, status);
-  run->WhenEnded([self = shared_from_this(), run, status,
+  run->WhenEnded([self = shared_from_this(), name, run, status,
                   done = std::move(done)](absl::Status result) mutable {
+    {
+      MutexLock lock(self->state_->mu);
+      self->state_->partial_runs.erase(name);
+    }
     self->CleanUpStep(*run->plan, run->step_id);
     // The step knows the cause of what went wrong.
     done(result.ok() ? std::move(status) : std::move(result));

@@ -11,7 +11,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/random.h"
+#include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
+#include "sluice/base/time_limit.h"
 #include "sluice/master/connect.h"
 #include "sluice/master/plan_cache.h"
 #include "sluice/master/session.h"
@@ -53,7 +55,8 @@ struct OpenPartialRun {
   Mutex mu;
   PartialRunProgress progress SLUICE_GUARDED_BY(mu);
   bool started SLUICE_GUARDED_BY(mu) = false;
-  bool ended SLUICE_GUARDED_BY(mu) = false;  // The step is over on all tasks.
+  bool ended SLUICE_GUARDED_BY(mu) = false;    // The step is over on all tasks.
+  bool no_more SLUICE_GUARDED_BY(mu) = false;  // Its last call has come.
   absl::Status status SLUICE_GUARDED_BY(mu);
   std::vector<MasterSession::Done> at_end SLUICE_GUARDED_BY(mu);
 
@@ -124,6 +127,8 @@ struct MasterSession::State {
   bool warned_of_strays SLUICE_GUARDED_BY(graph_mu) = false;
   // The graph that a session starts with is version 0.
   int64_t version SLUICE_GUARDED_BY(graph_mu) = -1;
+  int64_t node_bytes SLUICE_GUARDED_BY(graph_mu) =
+      0;  // As its client sent them.
 
   Mutex mu;
   std::shared_ptr<const SessionTasks> tasks SLUICE_GUARDED_BY(mu);
@@ -150,9 +155,10 @@ struct MasterSession::State {
   std::vector<Done> waiting_close SLUICE_GUARDED_BY(mu);
 
   // What a client hears that goes on using a closed session: on a server, the
-  // same as after a restart.
-  absl::Status Gone() const {
+  // same as after a restart, once its steps have ended.
+  absl::Status Gone() const SLUICE_REQUIRES(mu) {
     if (!env.name_tasks) return Cancelled("Session has been closed.");
+    if (!torn_down) return FailedPrecondition("Session is closed.");
     return Aborted("Session ", handle, " is not found.");
   }
 
@@ -161,6 +167,22 @@ struct MasterSession::State {
                       const std::string& task) const {
     if (!env.name_tasks || IsDerived(status)) return status;
     return WithMessage(status, StrCat("From ", task, ":\n", status.message()));
+  }
+
+  // Whether one more callable or partial run may be kept.
+  absl::Status CheckRoom() const SLUICE_REQUIRES(mu) {
+    const auto kept =
+        static_cast<int64_t>(callables.size() + partial_runs.size());
+    if (kept < env.max_callables) return absl::OkStatus();
+    return OverLimit(StrCat("One more than ", kept,
+                            " callables and partial runs of a session"),
+                     "callables", env.max_callables);
+  }
+
+  // When an operation that begins now is to be over.
+  std::optional<SteadyTime> Deadline() const {
+    if (options.operation_timeout_ms <= 0) return std::nullopt;
+    return TheClock().Now() + TimeLimit(options.operation_timeout_ms);
   }
 
   std::shared_ptr<const SessionTasks> Tasks() {

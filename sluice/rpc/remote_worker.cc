@@ -96,8 +96,10 @@ class RemoteWorker : public PeerWorker,
     }
     const WaitTable::Token wait =
         NameWait("the opening of the session", session.handle);
+    RpcChannel::Options options;
+    options.deadline = session.deadline;
     Call<pb::CreateWorkerSessionResponse>(
-        paths::kCreateWorkerSession, request, {},
+        paths::kCreateWorkerSession, request, options,
         [self = shared_from_this(), handle = session.handle, wait,
          done = std::move(done)](absl::Status status) mutable {
           WaitTable::Global().Remove(wait);
@@ -134,9 +136,11 @@ class RemoteWorker : public PeerWorker,
     ExportGraphDef(*request.graph, options, proto.mutable_graph_def());
     const WaitTable::Token wait =
         NameWait("the registration of a graph", request.session_handle);
+    RpcChannel::Options call;
+    call.deadline = request.deadline;
     // Asked now: the session may be closed before the answer comes.
     channel_->Call(
-        paths::kRegisterGraph, proto, {},
+        paths::kRegisterGraph, proto, call,
         [self = shared_from_this(), session = request.session_handle, wait,
          open = SessionOpen(request.session_handle), done = std::move(done)](
             absl::Status status, grpc::ByteBuffer buffer) mutable {

@@ -156,6 +156,58 @@ TEST_F(PartialRunTest, CloseEndsOneThatWaitsForItsNextCall) {
   }
 }
 
+// All feeds and fetches have come, but a target goes on.
+class BlockedPartialRun : public PartialRunTest {
+ protected:
+  BlockedPartialRun() {
+    const AttrMap types = {
+        {"component_types", std::vector<DType>{DType::kFloat}}};
+    const Output queue = scope_.Add("FIFOQueueV2", {}, types);
+    scope_.Named("get").Add("QueueDequeueV2", {queue}, types);
+  }
+  std::unique_ptr<Session> OpenWith(const std::string& target,
+                                    int64_t timeout_ms) {
+    SessionConfig config;
+    config.target = target;
+    config.options.operation_timeout_ms = timeout_ms;
+    return *Session::Create(config, graph_);
+  }
+  // Starts the run and makes its last call.
+  absl::Status RunToTheEnd(Session& session) {
+    SLUICE_ASSIGN_OR_RETURN(
+        const std::string run,
+        session.SetUpPartialRun({{"a:0"}, {"sum:0"}, {"get"}}));
+    return Call(session, run, {{"a:0", 1.0f}}, {"sum:0"}).status();
+  }
+  static void ExpectNothingWaits() {
+    while (!WaitTable::Global().List().empty()) std::this_thread::yield();
+  }
+};
+
+TEST_F(BlockedPartialRun, EndsWhenItsTimeIsUp) {
+  for (const std::string& target : Targets()) {
+    auto session = OpenWith(target, 1000);
+    EXPECT_THAT(RunToTheEnd(*session),
+                StatusIs(absl::StatusCode::kDeadlineExceeded, testing::_));
+    ExpectNothingWaits();
+    SLUICE_EXPECT_OK(session->Close());
+  }
+}
+
+TEST_F(BlockedPartialRun, EndsWhenItIsInterrupted) {
+  for (const std::string& target : Targets()) {
+    auto session = OpenWith(target, 0);
+    absl::Status status;
+    std::thread caller([&] { status = RunToTheEnd(*session); });
+    while (WaitTable::Global().List().empty()) std::this_thread::yield();
+    session->Interrupt();
+    caller.join();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled, testing::_));
+    SLUICE_EXPECT_OK(session->Close());
+    ExpectNothingWaits();
+  }
+}
+
 TEST_F(PartialRunTest, CloseEndsASetUpThatWaitsForATask) {
   const std::vector<int> ports = FreePorts(2);
   const ClusterSpec spec = {{"ps", {Local(ports[0])}},

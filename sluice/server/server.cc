@@ -379,6 +379,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
     return ClusterWorkers::CreateRenamed(worker, own_task, tasks, connect);
   };
   env.max_sessions = limits.sessions;
+  env.max_callables = limits.callables;
   state->master = std::make_shared<Master>(std::move(env), defaults);
 
   std::string told = given.bind;

@@ -323,9 +323,14 @@ void Worker::RegisterGraph(RegisterGraphRequest request, RegisterDone done) {
     done(NoSession(request.session_handle));
     return;
   }
-  auto graph =
-      SessionGraph::Create(request, std::move(session), state_->max_graph_nodes,
-                           state_->cluster_tasks);
+  absl::StatusOr<std::shared_ptr<SessionGraph>> graph;
+  try {
+    graph =
+        SessionGraph::Create(request, std::move(session),
+                             state_->max_graph_nodes, state_->cluster_tasks);
+  } catch (const std::bad_alloc&) {
+    graph = ResourceExhausted("Out of memory while registering a graph");
+  }
   if (!graph.ok()) {
     done(graph.status());
     return;

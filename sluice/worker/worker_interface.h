@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ struct CreateSessionRequest {
   std::map<std::string, std::string> cluster = {};
   // Refused if the worker has so many already.
   int64_t max_sessions = INT64_MAX;
+  std::optional<SteadyTime> deadline = {};  // Of a call to another process.
 };
 
 struct RegisterGraphRequest {
@@ -50,6 +52,7 @@ struct RegisterGraphRequest {
   // which RunGraph passes their tensors.
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
+  std::optional<SteadyTime> deadline = {};  // Of a call to another process.
 };
 
 struct RunGraphRequest {
