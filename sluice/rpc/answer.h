@@ -32,6 +32,18 @@ inline void Answer(ServerCall& call, const absl::Status& status,
   }
 }
 
+// With what `encode` returns, which may need more memory than there is.
+template <typename Encode>
+void AnswerInMemory(ServerCall& call, Encode encode) {
+  absl::StatusOr<grpc::ByteBuffer> bytes;
+  try {
+    bytes = encode();
+  } catch (const std::bad_alloc&) {
+    bytes = ResourceExhausted("Out of memory while writing an answer");
+  }
+  Answer(call, std::move(bytes));
+}
+
 inline void FailForMemory(ServerCall& call) {
   call.Fail(ResourceExhausted("Out of memory while reading a request"));
 }

@@ -40,10 +40,30 @@ int64_t NodesOfOtherFunctions(const Graph& graph, const pb::GraphDef& def) {
   return nodes;
 }
 
+// The version of whoever wrote it; old writers have a field of its own.
+int ProducerOf(const pb::GraphDef& def) {
+  return def.has_versions() ? def.versions().producer() : def.version();
+}
+
+MasterSession::Extension ExtensionBy(const pb::GraphDef& def,
+                                     const Limits& limits) {
+  MasterSession::Extension extension;
+  extension.library_bytes = static_cast<int64_t>(def.library().ByteSizeLong());
+  extension.node_bytes =
+      static_cast<int64_t>(def.ByteSizeLong()) - extension.library_bytes;
+  extension.most_bytes = limits.graph_bytes;
+  return extension;
+}
+
 // Adds a client's nodes. A node that is there already came with an earlier
 // call.
 absl::Status AddNodes(const pb::GraphDef& def, const Limits& limits,
                       Graph* graph) {
+  const int producer = graph->versions().producer;
+  if (graph->num_nodes() > 0 && ProducerOf(def) != producer) {
+    return InvalidArgument("Can't extend GraphDef at version ", producer,
+                           " with graph at version ", ProducerOf(def), ".");
+  }
   const int64_t known = graph->num_nodes() + NodesOfOtherFunctions(*graph, def);
   SLUICE_RETURN_IF_ERROR(CheckGraphSize(def, known, limits));
   for (const pb::NodeDef& node : def.node()) {
@@ -162,38 +182,47 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
             call->Fail(session.status());
             return;
           }
-          const absl::Status added = self->AddFirst(*request, **session);
-          if (!added.ok()) {
-            self->master_->CloseSession((*session)->handle(), added,
-                                        [](absl::Status) {});
-            call->Fail(added);
-            return;
-          }
-          self->activity_->clients.Add(
-              (*session)->handle(), call->peer(),
-              [weak = self->weak_from_this(), handle = (*session)->handle()] {
-                if (auto service = weak.lock()) {
-                  service->Close(handle, Collected(), [](absl::Status) {});
-                }
-              });
-          // Who has gone away meanwhile does not even know its name.
-          call->OnCancel([self, handle = (*session)->handle()] {
-            self->Close(handle, Collected(), [](absl::Status) {});
+          // This may be a thread that polls the network.
+          RunBlockingFor(call, [self, request, call, session = *session] {
+            self->Opened(*request, session, call);
           });
-          pb::CreateSessionResponse response;
-          response.set_session_handle((*session)->handle());
-          response.set_graph_version((*session)->graph_version());
-          Answer(*call, response);
         });
   }
 
-  // This may be any thread, which must survive a graph that is too large.
+  void Opened(const pb::CreateSessionRequest& request,
+              const std::shared_ptr<MasterSession>& session,
+              const CallPtr& call) {
+    const std::string handle = session->handle();
+    const absl::Status added = AddFirst(request, *session);
+    if (!added.ok()) {
+      master_->CloseSession(handle, added, [](absl::Status) {});
+      call->Fail(added);
+      return;
+    }
+    activity_->clients.Add(
+        handle, call->peer(), [weak = weak_from_this(), handle] {
+          if (auto service = weak.lock()) {
+            service->Close(handle, Collected(), [](absl::Status) {});
+          }
+        });
+    // Who has gone away meanwhile does not even know its name.
+    call->OnCancel([self = shared_from_this(), handle] {
+      self->Close(handle, Collected(), [](absl::Status) {});
+    });
+    pb::CreateSessionResponse response;
+    response.set_session_handle(handle);
+    response.set_graph_version(session->graph_version());
+    Answer(*call, response);
+  }
+
+  // The session goes if its graph is too large for the memory.
   absl::Status AddFirst(const pb::CreateSessionRequest& request,
                         MasterSession& session) const {
+    const pb::GraphDef& graph_def = request.graph_def();
     try {
-      return session.Extend([&](Graph& graph) {
-        return AddNodes(request.graph_def(), limits_, &graph);
-      });
+      return session.Extend(
+          [&](Graph& graph) { return AddNodes(graph_def, limits_, &graph); },
+          ExtensionBy(graph_def, limits_));
     } catch (const std::bad_alloc&) {
       return ResourceExhausted("Out of memory while reading a graph");
     }
@@ -212,17 +241,13 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
                       pb::ExtendSessionResponse* response) {
     SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                             master_->FindSession(request.session_handle()));
-    // Of two extensions of the same version one must lose.
-    MutexLock lock(extend_mu_);
-    const int64_t version = session->graph_version();
-    if (version != request.current_graph_version()) {
-      return Aborted("Current version is ", version, " but caller expected ",
-                     request.current_graph_version(), ".");
-    }
-    SLUICE_RETURN_IF_ERROR(session->Extend([&](Graph& graph) {
-      return AddNodes(request.graph_def(), limits_, &graph);
-    }));
-    response->set_new_graph_version(version + 1);
+    const pb::GraphDef& graph_def = request.graph_def();
+    MasterSession::Extension extension = ExtensionBy(graph_def, limits_);
+    extension.from_version = request.current_graph_version();
+    SLUICE_RETURN_IF_ERROR(session->Extend(
+        [&](Graph& graph) { return AddNodes(graph_def, limits_, &graph); },
+        extension));
+    response->set_new_graph_version(*extension.from_version + 1);
     return absl::OkStatus();
   }
 
@@ -258,6 +283,23 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       return;
     }
     run->session = *std::move(session);
+    OrFail(run, [&] { Start(run); });
+  }
+
+  // Calls `work`, for which there may not be enough memory: then the step
+  // fails, and not the server.
+  template <typename Work>
+  static void OrFail(const std::shared_ptr<Running>& run, Work work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      run->audience->Fail(
+          ResourceExhausted("Out of memory while running a "
+                            "step"));
+    }
+  }
+
+  void Start(const std::shared_ptr<Running>& run) {
     if (absl::Status status = Prepare(run.get()); !status.ok()) {
       Finish(*run, status);
       return;
@@ -272,14 +314,20 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       return;
     }
     RunBlocking([self = shared_from_this(), run] {
-      run->session->PlanAsync(run->signature,
-                              [self, run](MasterSession::PlanOr plan) {
-                                if (plan.ok()) {
-                                  self->Run(run, *std::move(plan));
-                                } else {
-                                  Finish(*run, plan.status());
-                                }
-                              });
+      OrFail(run, [&] { self->Plan(run); });
+    });
+  }
+
+  void Plan(const std::shared_ptr<Running>& run) {
+    run->session->PlanAsync(run->signature, [self = shared_from_this(),
+                                             run](MasterSession::PlanOr plan) {
+      OrFail(run, [&] {
+        if (plan.ok()) {
+          self->Run(run, *std::move(plan));
+        } else {
+          Finish(*run, plan.status());
+        }
+      });
     });
   }
 
@@ -320,8 +368,9 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     args.metadata = wants_metadata ? &run->metadata : nullptr;
     MasterSession& session = *run->session;
     const int64_t id =
-        session.Run(std::move(plan), args,
-                    [run](absl::Status status) { Finish(*run, status); });
+        session.Run(std::move(plan), args, [run](absl::Status status) {
+          OrFail(run, [&] { Finish(*run, status); });
+        });
     run->audience->OnAbandoned([session = run->session, id] {
       SLUICE_LOG(INFO)
           << "Client requested cancellation for RunStep, cancelling "
@@ -332,11 +381,12 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
 
   void RunPartially(const std::shared_ptr<Running>& run) {
     const std::string& handle = run->request.partial_run_handle();
-    run->session->RunPartially(
-        handle,
-        {run->signature.feeds, run->feeds, run->signature.fetches,
-         run->fetches},
-        [run](absl::Status status) { Finish(*run, status); });
+    run->session->RunPartially(handle,
+                               {run->signature.feeds, run->feeds,
+                                run->signature.fetches, run->fetches},
+                               [run](absl::Status status) {
+                                 OrFail(run, [&] { Finish(*run, status); });
+                               });
     run->audience->OnAbandoned([session = run->session, handle] {
       session->CancelPartialRun(
           handle, Cancelled("RunStep was cancelled by its client"));
@@ -529,22 +579,28 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       args.metadata = &run->metadata;
     }
     const int64_t id =
-        session->Run(callable.plan, args, [run](absl::Status status) {
-          pb::RunCallableResponse response;
-          if (status.ok()) status = CheckSize(run->fetches);
-          for (const Tensor& fetch : run->fetches) {
-            if (status.ok()) TensorToProto(fetch, response.add_fetch());
-          }
-          pb::RunOptions options;
-          RunOptionsToProto(run->options, &options);
-          MetadataToProto(options, &run->metadata, response.mutable_metadata());
-          Answer(*run->call, status, response);
+        session->Run(callable.plan, args, [run](const absl::Status& status) {
+          AnswerInMemory(*run->call, [&] { return Encode(*run, status); });
         });
     run->call->OnCancel([session, id] {
       session->CancelStep(id,
                           Cancelled("RunCallable was cancelled by its client"));
     });
     return absl::OkStatus();
+  }
+
+  static absl::StatusOr<grpc::ByteBuffer> Encode(RunningCallable& run,
+                                                 const absl::Status& status) {
+    SLUICE_RETURN_IF_ERROR(status);
+    SLUICE_RETURN_IF_ERROR(CheckSize(run.fetches));
+    pb::RunCallableResponse response;
+    for (const Tensor& fetch : run.fetches) {
+      TensorToProto(fetch, response.add_fetch());
+    }
+    pb::RunOptions options;
+    RunOptionsToProto(run.options, &options);
+    MetadataToProto(options, &run.metadata, response.mutable_metadata());
+    return ToByteBuffer(response);
   }
 
   void ReleaseCallable(CallPtr call) {
@@ -626,7 +682,6 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   const std::shared_ptr<Master> master_;
   const std::shared_ptr<TaskActivity> activity_;
   const Limits limits_;
-  Mutex extend_mu_;
   RecentIds ids_{100000};
   StepReplies replies_;
 };

@@ -1,7 +1,13 @@
 // What the master service answers, mostly to requests that nobody meant.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <fstream>
+
+#include "sluice/base/sanitizers.h"
+#include "sluice/base/simulation.h"
 #include "sluice/rpc/testing/services_fixture.h"
 #include "sluice/tensor/codec.h"
 
@@ -200,6 +206,118 @@ TEST_F(ServicesTest, AnExtensionOfAnotherVersionIsAborted) {
   EXPECT_THAT(Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend),
               StatusIs(StatusCode::kInvalidArgument,
                        HasSubstr("includes node 'a', which was created")));
+}
+
+TEST_F(ServicesTest, AnExtensionOfAnotherProducerIsRefused) {
+  SLUICE_ASSERT_OK(
+      Open(R"(versions { producer: 134 } node { name: "a" op: "NoOp" })"));
+  auto extend = Parsed<pb::ExtendSessionRequest>(
+      R"(graph_def { versions { producer: 27 }
+                     node { name: "b" op: "NoOp" } })");
+  extend.set_session_handle(handle_);
+  EXPECT_THAT(Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend),
+              StatusIs(StatusCode::kInvalidArgument,
+                       "Can't extend GraphDef at version 134 with graph at "
+                       "version 27."));
+  extend.mutable_graph_def()->mutable_versions()->set_producer(134);
+  SLUICE_EXPECT_OK(
+      Call<pb::ExtendSessionResponse>(paths::kExtendSession, extend));
+}
+
+TEST(GraphBytesLimit, CountsWhatEarlierCallsSent) {
+  Limits limits;
+  limits.graph_bytes = 1000;
+  TaskUnderTest task(limits);
+  pb::CreateSessionResponse session;
+  SLUICE_ASSERT_OK(
+      task.Call(paths::kCreateSession, pb::CreateSessionRequest(), &session));
+  const auto extend = [&](int version) {
+    auto request = Parsed<pb::ExtendSessionRequest>(
+        StrCat("graph_def { node { op: 'NoOp' name: 'n", version,
+               std::string(400, 'x'), "' } }"));
+    request.set_session_handle(session.session_handle());
+    request.set_current_graph_version(version);
+    pb::ExtendSessionResponse response;
+    return task.Call(paths::kExtendSession, request, &response);
+  };
+  SLUICE_EXPECT_OK(extend(0));
+  SLUICE_EXPECT_OK(extend(1));
+  EXPECT_THAT(extend(2), StatusIs(StatusCode::kResourceExhausted,
+                                  HasSubstr("limit graph_bytes=1000")));
+}
+
+// Runs nothing by itself.
+class Machine : public Simulation {
+ public:
+  Machine() { SetSimulation(this); }
+  ~Machine() override { SetSimulation(nullptr); }
+  SteadyTime Now() override { return SteadyTime(); }
+  int64_t WallMicros() override { return 0; }
+  void CallLater(std::chrono::nanoseconds,
+                 absl::AnyInvocable<void()>) override {}
+  void RunBlocking(absl::AnyInvocable<void()> task) override {
+    blocking.push_back(std::move(task));
+  }
+  uint64_t RandomId() override { return ++last_id_; }
+
+  std::vector<absl::AnyInvocable<void()>> blocking;
+
+ private:
+  uint64_t last_id_ = 0;
+};
+
+// Tasks of a cluster answer on threads that poll the network.
+TEST(CreateSession, ReadsTheGraphWhereItMayTakeTime) {
+  Machine machine;
+  TaskUnderTest task;
+  const auto call = std::make_shared<LocalCall>(
+      paths::kCreateSession,
+      Parsed<pb::CreateSessionRequest>(
+          "graph_def { node { name: 'a' op: 'NoOp' } }"));
+  task.handler()(call);
+  ASSERT_EQ(machine.blocking.size(), 1);
+  machine.blocking[0]();  // Asks all tasks, and has their answers.
+  EXPECT_EQ(call->answers(), 0);
+  ASSERT_EQ(machine.blocking.size(), 2);
+  machine.blocking[1]();
+  SLUICE_EXPECT_OK(call->status());
+  EXPECT_EQ(call->answers(), 1);
+}
+
+// How much memory this process has, of whatever kind.
+size_t VirtualBytes() {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(ServicesTest, AnAnswerForWhichThereIsNoMemoryEndsTheStepOnly) {
+  if (kAddressSanitizer) GTEST_SKIP() << "It ends the process itself";
+  constexpr int64_t kBytes = int64_t{256} << 20;
+  SLUICE_ASSERT_OK(Open(StrCat(R"(
+      node { name: "n" op: "Const"
+             attr { key: "dtype" value { type: DT_INT32 } }
+             attr { key: "value" value { tensor { dtype: DT_INT32
+                    tensor_shape { dim { size: 1 } } int_val: )",
+                               kBytes, R"( } } } }
+      node { name: "one" op: "Const"
+             attr { key: "dtype" value { type: DT_UINT8 } }
+             attr { key: "value" value { tensor { dtype: DT_UINT8
+                    tensor_shape {} int_val: 1 } } } }
+      node { name: "large" op: "Fill" input: "n" input: "one"
+             attr { key: "T" value { type: DT_UINT8 } }
+             attr { key: "index_type" value { type: DT_INT32 } } })")));
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit tight = before;
+  // For the tensor, but not for its copy in the answer.
+  tight.rlim_cur = VirtualBytes() + kBytes + kBytes / 2;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  const absl::Status status = Run("fetch: 'large:0'");
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_THAT(status, StatusIs(StatusCode::kResourceExhausted,
+                               HasSubstr("Out of memory")));
+  SLUICE_EXPECT_OK(Run("fetch: 'one:0'"));
 }
 
 TEST_F(ServicesTest, OfTwoExtensionsAtOnceOneIsAborted) {

@@ -552,6 +552,11 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       run.call->Fail(status);
       return;
     }
+    AnswerInMemory(*run.call, [&] { return Encode(run, status); });
+  }
+
+  static absl::StatusOr<grpc::ByteBuffer> Encode(Running& run,
+                                                 const absl::Status& status) {
     pb::RunGraphResponse response;
     if (!status.ok()) {
       response.set_status_code(static_cast<pb::error::Code>(status.code()));
@@ -571,7 +576,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     if (run.traced) {
       StepStatsToProto(run.stats.Take(), response.mutable_step_stats());
     }
-    Answer(*run.call, response);
+    return ToByteBuffer(response);
   }
 
   void CleanupGraph(CallPtr call) {
