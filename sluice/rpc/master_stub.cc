@@ -26,6 +26,7 @@ constexpr auto kAskPause = std::chrono::milliseconds(200);
 constexpr auto kPulsePause = std::chrono::seconds(2);
 constexpr auto kPulseTimeout = std::chrono::seconds(10);
 constexpr auto kSilence = std::chrono::seconds(4);
+constexpr auto kSendTimeout = std::chrono::seconds(10);
 constexpr char kNoReason[] = "no answer";
 // For the answer of a master that ends a call because its time is up.
 constexpr auto kAnswerGrace = std::chrono::seconds(1);
@@ -279,6 +280,14 @@ class GrpcMasterStub : public MasterStub {
     if (FromByteBuffer(&answer, response)) return absl::OkStatus();
     return Internal("The answer of ", channel_->address(),
                     " could not be read");
+  }
+
+  void Send(const char* method,
+            const google::protobuf::MessageLite& request) override {
+    RpcChannel::Options options;
+    options.deadline = std::chrono::steady_clock::now() + kSendTimeout;
+    channel_->Call(method, request, options,
+                   [](const absl::Status&, const grpc::ByteBuffer&) {});
   }
 
   std::unique_ptr<Lease> Hold(const std::string& session_handle) override {

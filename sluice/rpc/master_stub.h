@@ -43,6 +43,9 @@ class MasterStub {
                             const google::protobuf::MessageLite& request,
                             google::protobuf::MessageLite* response,
                             const Options& options) = 0;
+  // Makes a call of which nobody wants to know how it went. Does not block.
+  virtual void Send(const char* method,
+                    const google::protobuf::MessageLite& request) = 0;
   // Keeps a session open there while this process lives.
   virtual std::unique_ptr<Lease> Hold(const std::string& session_handle) = 0;
 };

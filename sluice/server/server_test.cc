@@ -580,6 +580,37 @@ TEST(Server, AStepBetweenTasksThatDoNotKnowEachOtherIsAnError) {
   }
 }
 
+TEST(Server, ACallableGoesWithItsStep) {
+  Limits limits;
+  limits.callables = 1;
+  const std::string address = Local(FreePorts(1)[0]);
+  const auto server = *Server::Create(ClusterSpec{{"a", {address}}}, "a", 0,
+                                      ServerOptions{.limits = limits});
+  Graph graph;
+  Scope scope(graph);
+  const AttrMap attrs = {{"dtype", DType::kFloat},
+                         {"shape", PartialShape::Scalar()}};
+  scope.Add("Neg", {scope.Named("x").Add("Placeholder", {}, attrs)});
+  scope.Named("c").Add("Placeholder", {}, attrs);
+  scope.Named("y").Add("Neg", {scope.Named("z").Add("Placeholder", {}, attrs)});
+  SessionConfig config;
+  config.target = StrCat("grpc://L", address.substr(1));  // By the network.
+  auto session = *Session::Create(config, graph);
+  StepSignature step = {{"x:0"}, {"y:0"}, {}};
+  step.connections = {{"x:0", "z:0"}};
+  for (int i = 0; i < 3; ++i) {
+    auto prepared = session->Prepare(step);
+    // The last one's release is on its way.
+    while (absl::IsResourceExhausted(prepared.status())) {
+      prepared = session->Prepare(step);
+    }
+    SLUICE_ASSERT_OK(prepared.status());
+    EXPECT_TRUE(absl::IsResourceExhausted(session->Prepare(step).status()));
+  }
+  SLUICE_EXPECT_OK(session->Close());
+  SLUICE_EXPECT_OK(server->Stop());
+}
+
 TEST(TaskConfig, ReadsTfConfig) {
   const absl::StatusOr<TaskConfig> config = TaskConfig::Parse(
       R"({"cluster": {"ps": ["a:1"], "worker": ["b:2", "c:3"]},

@@ -110,6 +110,18 @@ class RemoteClient : public SessionClient {
     return TakeMetadata(response.metadata(), metadata);
   }
 
+  // Without an answer: if it gets lost, the callable goes with the session.
+  void ReleaseCallable(int64_t callable) {
+    {
+      MutexLock lock(mu_);
+      if (closing_) return;
+    }
+    pb::ReleaseCallableRequest request;
+    request.set_session_handle(handle_);
+    request.set_handle(callable);
+    stub_->Send(paths::kReleaseCallable, request);
+  }
+
   absl::StatusOr<std::vector<DeviceInfo>> ListDevices() override {
     pb::ListDevicesRequest request;
     request.set_session_handle(handle_);
@@ -169,6 +181,7 @@ class RemoteClient : public SessionClient {
     for (const std::string& name : signature.fetches) request.add_fetch(name);
     for (const std::string& name : signature.targets) request.add_target(name);
     RunOptionsToProto(options, request.mutable_options());
+    request.mutable_options()->set_timeout_in_ms(TimeoutOf(options));
     request.set_store_errors_in_response_body(true);
     request.set_request_id(static_cast<int64_t>(RandomId()));
     pb::RunStepResponse response;
@@ -378,12 +391,12 @@ class RemoteStep : public PreparedStep {
   const StepSignature signature_;
 };
 
-// A step that RunStep cannot describe, made known to the master beforehand. It
-// goes with the session.
+// A step that RunStep cannot describe, made known to the master beforehand.
 class RemoteCallable : public PreparedStep {
  public:
   RemoteCallable(RemoteClient& client, int64_t handle)
       : client_(client), handle_(handle) {}
+  ~RemoteCallable() override { client_.ReleaseCallable(handle_); }
   absl::Status Run(std::span<const Tensor> feeds, std::span<Tensor> fetches,
                    const RunOptions& options, RunMetadata* metadata) override {
     return client_.RunCallable(handle_, feeds, fetches, options, metadata);
