@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sluice/base/status.h"
+#include "sluice/rpc/utf8.h"
 #include "sluice/tensor/buffer.h"
 
 namespace sluice {
@@ -19,7 +20,9 @@ using std::chrono::seconds;
 // From here on the last part of a message is put in place.
 constexpr size_t kTailBytes = 16 << 10;
 constexpr size_t kInputBytes = 64 << 10;
-constexpr size_t kMostText = 8 << 10;
+// As of an error that comes by gRPC (byte_buffer.cc).
+constexpr size_t kMostText = 48 << 10;
+static_assert(kMostText + sizeof(LaneHeader) < kInputBytes);
 // No message is that large.
 constexpr uint64_t kImpossible = uint64_t{1} << 46;
 // So that one peer does not keep the others waiting.
@@ -99,7 +102,9 @@ std::vector<grpc::Slice> LaneConnection::Slices(
 void LaneConnection::Enqueue(LaneHeader header, std::string_view text,
                              std::vector<grpc::Slice> body, int fd) {
   if (closed() || LaneLoop::AreParents()) return;
-  text = text.substr(0, kMostText);
+  if (text.size() > kMostText) {
+    text = text.substr(0, WholeCharacters(text, kMostText));
+  }
   header.text = static_cast<uint32_t>(text.size());
   for (const grpc::Slice& slice : body) header.lead += slice.size();
   if (header.lent == 0 && !body.empty() && body.back().size() >= kTailBytes) {
