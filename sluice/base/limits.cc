@@ -18,6 +18,8 @@ struct Entry {
 
 constexpr Entry kEntries[] = {
     {"message_bytes", &Limits::message_bytes, INT_MAX, "bytes of one request"},
+    {"arriving_bytes", &Limits::arriving_bytes, INT_MAX,
+     "bytes of all requests that are arriving by gRPC"},
     {"metadata_bytes", &Limits::metadata_bytes, INT_MAX,
      "bytes of the headers of one call"},
     {"streams", &Limits::streams, INT_MAX,

@@ -13,7 +13,9 @@
 namespace sluice {
 
 struct Limits {
-  int64_t message_bytes = INT_MAX;    // Of one request.
+  int64_t message_bytes = INT_MAX;  // Of one request.
+  // Of all requests that are arriving by gRPC; without a bound by default.
+  int64_t arriving_bytes = INT_MAX;
   int64_t metadata_bytes = 64 << 10;  // Of the headers of one call.
   // Open calls of one connection; more wait at the client.
   int64_t streams = 100'000;

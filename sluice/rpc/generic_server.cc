@@ -1,6 +1,7 @@
 #include "sluice/rpc/generic_server.h"
 
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/resource_quota.h>
 
 #include <shared_mutex>
 #include <thread>
@@ -219,6 +220,12 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
                            Credentials(state->options.tls), &state->port);
   builder.SetMaxReceiveMessageSize(INT_MAX);
   builder.SetMaxSendMessageSize(INT_MAX);
+  // gRPC takes a request as a whole before anyone sees how long it is.
+  if (limits.arriving_bytes < INT_MAX) {
+    grpc::ResourceQuota quota;
+    quota.Resize(static_cast<size_t>(limits.arriving_bytes));
+    builder.SetResourceQuota(quota);
+  }
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              static_cast<int>(limits.metadata_bytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,

@@ -268,6 +268,27 @@ TEST_P(CallTest, ARequestOverTheLimitIsRefused) {
   }
 }
 
+// Before it is there as a whole.
+TEST_F(GenericServerTest, ARequestThatFindsNoRoomIsRefused) {
+  limits_.arriving_bytes = 8 << 20;
+  Serve([](const std::shared_ptr<ServerCall>& call) {
+    call->Reply(*ToByteBuffer(pb::GetStatusResponse()));
+  });
+  const auto send = [&](size_t bytes) {
+    pb::RegisterGraphRequest request;
+    request.set_session_handle(std::string(bytes, 'x'));
+    auto answer = std::make_shared<Answer>();
+    channel_->Call("/s/Large", *ToByteBuffer(request), {},
+                   [answer](absl::Status status, grpc::ByteBuffer) {
+                     answer->status = std::move(status);
+                     answer->done.Notify();
+                   });
+    return answer->Wait();
+  };
+  EXPECT_EQ(send(200 << 20).code(), absl::StatusCode::kResourceExhausted);
+  SLUICE_EXPECT_OK(send(1000));
+}
+
 TEST_F(GenericServerTest, HeadersOverTheLimitAreRefused) {
   limits_.metadata_bytes = 10000;
   Serve([](std::shared_ptr<ServerCall> call) {
