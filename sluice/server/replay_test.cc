@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_format.h"
 #include "sluice/base/status.h"
+#include "sluice/graph/scope.h"
 #include "sluice/proto/collective.pb.h"
 #include "sluice/proto/master.pb.h"
 #include "sluice/proto/worker.pb.h"
@@ -497,6 +498,37 @@ TEST(Services, GiveAGraphTheSameSequenceOfSteps) {
   EXPECT_NE(got.step_sequence(0).next_step_id(),
             got.step_sequence(1).next_step_id());
   SLUICE_EXPECT_OK(server->Stop());
+}
+
+// Other masters than ours know of no time but that of the step.
+TEST(RemoteSession, TellsTheTimeOfEachStep) {
+  std::vector<int64_t> told;
+  GenericServer::Options options;
+  options.address = "localhost:0";
+  options.handler = [&](const std::shared_ptr<ServerCall>& call) {
+    pb::CreateSessionResponse session;
+    session.set_session_handle("s");
+    if (call->path() != paths::kRunStep) {
+      call->Reply(*ToByteBuffer(session));
+      return;
+    }
+    pb::RunStepRequest step;
+    EXPECT_TRUE(FromByteBuffer(&call->request(), &step));
+    told.push_back(step.options().timeout_in_ms());
+    call->Reply(*ToByteBuffer(pb::RunStepResponse()));
+  };
+  const auto server = *GenericServer::Start(std::move(options));
+  Graph graph;
+  Node* const node = Scope(graph).AddNode("NoOp", {});
+  SessionConfig config;
+  config.target = StrCat("grpc://localhost:", server->port());
+  config.options.operation_timeout_ms = 50000;
+  auto session = *Session::Create(config, graph);
+  RunOptions own;
+  own.timeout_ms = 40000;
+  SLUICE_EXPECT_OK(session->Run({}, {}, {node}, nullptr));
+  SLUICE_EXPECT_OK(session->Run({}, {}, {node}, own, nullptr, nullptr));
+  EXPECT_EQ(told, (std::vector<int64_t>{50000, 40000}));
 }
 
 }  // namespace
