@@ -392,6 +392,7 @@ void Network::Vanish(const std::string& address) {
   const Life life = listeners_.at(address).life;
   listeners_.erase(address);
   const std::map<int64_t, CallPtr> calls = calls_;
+  // First those that it was to answer: its last doings let go of them.
   for (const auto& [id, call] : calls) {
     if (call->life == life) continue;
     for (const auto& weak : call->served) {
