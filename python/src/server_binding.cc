@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "sluice/base/signals.h"
 #include "sluice/base/status.h"
 #include "sluice/proto/server.pb.h"
 #include "sluice/rpc/client_call.h"
@@ -32,6 +33,7 @@ std::shared_ptr<Server> CreateServer(const py::bytes& def, bool start) {
 }
 
 void Join(Server& server) {
+  const TerminationNotice termination;
   for (;;) {
     bool done;
     {
@@ -40,6 +42,16 @@ void Join(Server& server) {
     }
     if (done) return;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!termination.arrived()) continue;
+    absl::Status stopped;
+    {
+      py::gil_scoped_release release;
+      stopped = server.Stop();
+    }
+    Check(stopped);
+    // The ordinary end of the program, with whatever it does at exit.
+    PyErr_SetObject(PyExc_SystemExit, py::int_(0).ptr());
+    throw py::error_already_set();
   }
 }
 

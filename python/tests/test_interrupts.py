@@ -111,3 +111,34 @@ def test_the_session_runs_on_after_an_interrupt():
         process.kill()
         process.wait()
     assert out == "2\ninterrupted\n", err
+
+
+def _catches(process, number):
+    with open("/proc/%d/status" % process.pid) as f:
+        caught = [line for line in f if line.startswith("SigCgt:")][0]
+    return int(caught.split()[1], 16) >> (number - 1) & 1
+
+
+@pytest.mark.parametrize("own_handler", [False, True])
+def test_a_request_to_end_stops_a_server_that_is_joined(own_handler):
+    handler = "lambda *_: (print('own'), server.stop())"
+    process = start("""
+        import atexit, signal
+        atexit.register(print, "at exit")
+        server = tf.train.Server.create_local_server()
+        if %r:
+            signal.signal(signal.SIGTERM, %s)
+        print("ready", flush=True)
+        server.join()
+        print("joined")
+    """ % (own_handler, handler))
+    try:
+        while not _catches(process, signal.SIGTERM):
+            assert process.poll() is None
+        process.terminate()
+        out, err = process.communicate(timeout=_DEADLINE_SECS)
+    finally:
+        process.kill()
+        process.wait()
+    assert out == ("own\njoined\n" if own_handler else "") + "at exit\n"
+    assert process.returncode == 0, err

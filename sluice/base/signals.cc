@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <thread>
@@ -20,14 +21,19 @@ void OnSignal(int signal) {
   errno = saved;
 }
 
+volatile sig_atomic_t terminated = 0;
+void OnTerminate(int) { terminated = 1; }
+
+bool HasDefaultHandler(int signal) {
+  struct sigaction current = {};
+  return sigaction(signal, nullptr, &current) == 0 &&
+         (current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_DFL;
+}
+
 }  // namespace
 
 bool HandleSignal(int signal, std::function<void()> report) {
-  struct sigaction current = {};
-  if (sigaction(signal, nullptr, &current) != 0) return false;
-  if ((current.sa_flags & SA_SIGINFO) != 0 || current.sa_handler != SIG_DFL) {
-    return false;
-  }
+  if (!HasDefaultHandler(signal)) return false;
   sem_init(&arrived[signal], /*pshared=*/0, 0);
   std::thread([signal, report = std::move(report)] {
     pthread_setname_np(pthread_self(), "sluice-signal");
@@ -42,5 +48,21 @@ bool HandleSignal(int signal, std::function<void()> report) {
   sigemptyset(&action.sa_mask);
   return sigaction(signal, &action, nullptr) == 0;
 }
+
+TerminationNotice::TerminationNotice() {
+  if (gettid() != getpid() || !HasDefaultHandler(SIGTERM)) return;
+  terminated = 0;
+  struct sigaction action = {};
+  action.sa_handler = OnTerminate;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  active_ = sigaction(SIGTERM, &action, nullptr) == 0;
+}
+
+TerminationNotice::~TerminationNotice() {
+  if (active_) signal(SIGTERM, SIG_DFL);
+}
+
+bool TerminationNotice::arrived() const { return active_ && terminated != 0; }
 
 }  // namespace sluice

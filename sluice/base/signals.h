@@ -11,4 +11,20 @@ namespace sluice {
 // just takes it over.
 bool HandleSignal(int signal, std::function<void()> report);
 
+// While it lives, SIGTERM does not end the process but is noted here. Only if
+// it is made on the main thread, which can then end the program, and if the
+// program has no use for SIGTERM itself; else it does nothing.
+class TerminationNotice {
+ public:
+  TerminationNotice();
+  ~TerminationNotice();
+  TerminationNotice(const TerminationNotice&) = delete;
+  TerminationNotice& operator=(const TerminationNotice&) = delete;
+
+  bool arrived() const;
+
+ private:
+  bool active_ = false;
+};
+
 }  // namespace sluice

@@ -4,6 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "gtest/gtest.h"
 #include "sluice/base/mutex.h"
 
@@ -48,6 +51,38 @@ TEST(HandleSignal, ASignalToAForkedChildIsNotTheParents) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(reports.load(), 0);
+}
+
+TEST(TerminationNotice, NotesASignalWhileItLives) {
+  {
+    const TerminationNotice notice;
+    EXPECT_FALSE(notice.arrived());
+    raise(SIGTERM);
+    EXPECT_TRUE(notice.arrived());
+  }
+  const TerminationNotice another;
+  EXPECT_FALSE(another.arrived());
+}
+
+TEST(TerminationNotice, LeavesASignalAloneThatIsInUse) {
+  static std::atomic<int> used{0};
+  signal(SIGTERM, [](int) { ++used; });
+  {
+    const TerminationNotice notice;
+    raise(SIGTERM);
+    EXPECT_FALSE(notice.arrived());
+  }
+  EXPECT_EQ(used.load(), 1);
+  signal(SIGTERM, SIG_DFL);
+}
+
+TEST(TerminationNotice, IsForTheMainThread) {
+  std::thread([] {
+    const TerminationNotice notice;
+    struct sigaction current = {};
+    sigaction(SIGTERM, nullptr, &current);
+    EXPECT_EQ(current.sa_handler, SIG_DFL);
+  }).join();
 }
 
 }  // namespace

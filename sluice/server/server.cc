@@ -41,6 +41,9 @@ namespace sluice {
 
 namespace {
 
+// How long a join waits before it looks for SIGTERM.
+constexpr std::chrono::milliseconds kJoinSlice(100);
+
 std::string TargetOf(const std::string& host, int port) {
   return StrCat("grpc://", host, ":", port);
 }
@@ -508,7 +511,9 @@ void Server::End() {
 }
 
 absl::Status Server::Join() {
-  while (!JoinFor(std::chrono::hours(1))) {
+  const TerminationNotice termination;
+  while (!JoinFor(kJoinSlice)) {
+    if (termination.arrived()) return Stop();
   }
   return absl::OkStatus();
 }

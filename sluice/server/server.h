@@ -60,7 +60,9 @@ class Server : public std::enable_shared_from_this<Server> {
   absl::Status Start();
   // Cancels running steps, refuses new ones, frees the port. Then Join returns.
   absl::Status Stop();
-  // Blocks until Stop. A server that was never started it stops.
+  // Blocks until Stop. A server that was never started it stops. On the main
+  // thread of a program that does not handle SIGTERM itself, that signal stops
+  // the server.
   absl::Status Join();
   // False if `timeout` passed first; for callers that must look at signals.
   bool JoinFor(std::chrono::milliseconds timeout);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -442,6 +443,21 @@ TEST(Server, KnowsLoopbackByOtherNames) {
     EXPECT_TRUE(Listens(server->target()));
     SLUICE_EXPECT_OK(server->Stop());
   }
+}
+
+TEST(Server, SigtermStopsTheServerThatTheMainThreadJoins) {
+  const std::shared_ptr<Server> server = *Server::CreateLocal();
+  std::thread killer([] {
+    struct sigaction current = {};
+    while (current.sa_handler == SIG_DFL) {
+      sigaction(SIGTERM, nullptr, &current);
+      std::this_thread::yield();
+    }
+    kill(getpid(), SIGTERM);
+  });
+  SLUICE_EXPECT_OK(server->Join());
+  EXPECT_TRUE(server->JoinFor(std::chrono::milliseconds(0)));
+  killer.join();
 }
 
 TEST(Server, JoinReturnsAfterStop) {

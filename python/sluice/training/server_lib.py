@@ -197,7 +197,11 @@ class Server(object):
         self._server.stop()
 
     def join(self):
-        """Blocks until the server is stopped; Ctrl-C comes through."""
+        """Blocks until the server is stopped; Ctrl-C comes through.
+
+        In the main thread of a program that does not handle SIGTERM itself,
+        that signal stops the server and ends the program with status 0.
+        """
         self._server.join()
 
     @property
