@@ -30,6 +30,11 @@ SessionConfig ConfigFor(const std::string& target, pb::ConfigProto* proto) {
   config.options = SessionOptionsFromConfig(*proto, target);
   config.tls = TlsFromConfig(*proto);
   RemoveTls(proto);
+  if (proto->has_rpc_options()) {
+    pb::RPCOptions* rpc = proto->mutable_rpc_options();
+    config.connect_timeout_ms = rpc->sluice_connect_timeout_in_ms();
+    rpc->clear_sluice_connect_timeout_in_ms();
+  }
   config.config_proto = proto->SerializeAsString();
   return config;
 }
@@ -46,7 +51,12 @@ std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
   SessionConfig session = ConfigFor(target, &proto);
   session.interrupted = CtrlC;
   session.graph_mu = &graph.mu;
-  return Check(Session::Create(std::move(session), graph.graph));
+  absl::StatusOr<std::unique_ptr<Session>> created = Internal("");
+  {
+    py::gil_scoped_release release;
+    created = Session::Create(std::move(session), graph.graph);
+  }
+  return Check(std::move(created));
 }
 
 RunOptions RunOptionsFromBytes(const py::bytes& bytes) {

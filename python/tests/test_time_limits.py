@@ -130,3 +130,42 @@ def test_ctrl_c_ends_the_wait_for_who_opens_the_session(half_a_cluster, kind,
         sess.close()
         opener.join(_DEADLINE_SECS)
         assert not opener.is_alive()
+
+
+def _checked(ms):
+    config = tf.ConfigProto()
+    config.rpc_options.sluice_connect_timeout_in_ms = ms
+    return config
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_session_may_ask_for_its_master_at_once(answers):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        if answers:
+            silent.listen(5)
+        with pytest.raises(
+                tf.errors.DeadlineExceededError,
+                match="no answer" if answers else "nothing listens at"):
+            tf.Session("grpc://localhost:%d" % silent.getsockname()[1],
+                       config=_checked(300))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_master_that_is_there_answers(server, kind):
+    with tf.Graph().as_default():
+        one = tf.constant(1)
+        with tf.Session(_target(server, kind),
+                        config=_checked(60000)) as sess:
+            assert sess.run(one) == 1
+
+
+def test_ctrl_c_ends_the_wait_for_the_master(ctrl_c):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(5)
+        with pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.1, os.kill,
+                            [os.getpid(), signal.SIGINT]).start()
+            tf.Session("grpc://localhost:%d" % silent.getsockname()[1],
+                       config=_checked(60000))

@@ -8,6 +8,7 @@
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/config.pb.h"
 #include "sluice/proto/master.pb.h"
+#include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/config.h"
 #include "sluice/rpc/master_stub.h"
 #include "sluice/rpc/paths.h"
@@ -430,11 +431,30 @@ absl::StatusOr<std::unique_ptr<MasterStub>> Connect(
   return MasterStub::Create(config.target, tls);
 }
 
+// Waits for a sign of life.
+absl::Status CheckMaster(MasterStub& stub, const SessionConfig& config) {
+  MasterStub::Options call;
+  call.timeout_ms = config.connect_timeout_ms;
+  call.wait_ms = config.connect_timeout_ms;
+  if (config.interrupted) call.interrupted = &config.interrupted;
+  pb::GetStatusResponse response;
+  absl::Status status =
+      stub.Call(paths::kGetStatus, pb::GetStatusRequest(), &response, call);
+  // Any other error is an answer.
+  const bool silent = absl::IsUnavailable(status) ||
+                      absl::IsDeadlineExceeded(status) ||
+                      absl::IsCancelled(status);
+  return silent ? status : absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SessionClient>> MakeRemoteClient(
     const SessionConfig& config) {
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<MasterStub> stub, Connect(config));
+  if (config.connect_timeout_ms > 0) {
+    SLUICE_RETURN_IF_ERROR(CheckMaster(*stub, config));
+  }
   return std::make_unique<RemoteClient>(std::move(stub), config);
 }
 

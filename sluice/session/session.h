@@ -34,6 +34,9 @@ struct SessionConfig {
   SessionOptions options = {};
   // A serialized ConfigProto to send to a remote master in place of `options`.
   std::string config_proto = {};
+  // How long Session::Create waits for a sign of life of a master in another
+  // process, after which it fails with DEADLINE_EXCEEDED. 0: it does not ask.
+  int64_t connect_timeout_ms = 0;
   // For a master in another process. Empty: the environment's.
   TlsOptions tls = {};
   // Asked now and then on a thread that a call of the session blocks, without
@@ -61,8 +64,9 @@ class Session {
  public:
   using Feed = std::pair<Output, Tensor>;
 
-  // `graph` must outlive the session. No connection is made before the first
-  // step, so a client may start before its master.
+  // `graph` must outlive the session. Without `connect_timeout_ms` no
+  // connection is made before the first step, so a client may start before its
+  // master.
   static absl::StatusOr<std::unique_ptr<Session>> Create(SessionConfig config,
                                                          Graph& graph);
   // Closes without waiting for steps of other threads.
