@@ -1,5 +1,7 @@
 """Sessions themselves: how they are opened, closed and reset."""
 
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -162,3 +164,71 @@ def test_wrong_fetches_are_found_when_the_callable_is_made():
         call()
     with pytest.raises(RuntimeError, match="closed Session"):
         sess.make_callable(one)
+
+
+@pytest.mark.parametrize("kind", ["", "server", "remote"])
+def test_every_so_many_steps_return_their_cost_graph(kind):
+    server = tf.train.Server.create_local_server()
+    target = {"": "", "server": server.target,
+              "remote": server.target.replace("localhost", "LOCALHOST")}[kind]
+    x = tf.placeholder(tf.float32, [None], name="x")
+    y = tf.reduce_sum(tf.negative(x, name="n"), name="y")
+    config = tf.ConfigProto()
+    config.graph_options.build_cost_model = 3
+    config.graph_options.build_cost_model_after = 1
+    graphs = []
+    with tf.Session(target, config=config) as sess:
+        for _ in range(8):
+            metadata = tf.RunMetadata()
+            sess.run(y, {x: [1.0] * 1000}, run_metadata=metadata)
+            graphs.append(metadata.cost_graph)
+            assert not metadata.step_stats.dev_stats
+    # The same steps as in a session of TensorFlow 1.15.5.
+    assert [len(g.node) > 0 for g in graphs] == [
+        False, False, False, True, False, False, True, False]
+    nodes = {node.name: node for node in graphs[3].node}
+    by_id = {node.id: node.name for node in graphs[3].node}
+    assert len(by_id) == len(graphs[3].node)
+    n, y = nodes["n"], nodes["y"]
+    assert n.device.endswith("/device:CPU:0")
+    assert by_id[y.input_info[0].preceding_node] == "n"
+    assert n.output_info[0].size == 4000
+    assert n.output_info[0].alias_input_port == -1
+    assert [d.size for d in n.output_info[0].shape.dim] == [1000]
+    assert n.output_info[0].dtype == tf.float32.as_datatype_enum
+    server.stop()
+
+
+def test_options_that_cannot_be_are_refused():
+    with tf.Session() as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError) as error:
+            sess.run(tf.constant(1),
+                     options=tf.RunOptions(inter_op_thread_pool=7))
+        # As TensorFlow 1.15.5 says it.
+        assert error.value.message == "Invalid inter_op_thread_pool: 7"
+        options = tf.RunOptions()
+        options.debug_options.debug_tensor_watch_opts.add(node_name="c")
+        with pytest.raises(tf.errors.UnimplementedError):
+            sess.run(tf.constant(1), options=options)
+
+
+@pytest.mark.parametrize("make", [
+    "tf.Session(config=c)",
+    "tf.train.Server({'a': ['localhost:0']}, config=c)"])
+def test_the_first_that_says_how_many_threads_compute_decides(make):
+    program = f"""
+import os
+import sluice as tf
+c = tf.ConfigProto(intra_op_parallelism_threads=3)
+first = {make}
+c = tf.ConfigProto(intra_op_parallelism_threads=5)
+with tf.Session(config=c) as sess:
+    x = tf.placeholder_with_default(tf.ones([400, 400]), [400, 400])
+    sess.run(tf.matmul(x, x))
+names = [open("/proc/self/task/%s/comm" % t).read().strip()
+         for t in os.listdir("/proc/self/task")]
+print(names.count("sluice-compute"))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], check=True,
+                         capture_output=True, text=True)
+    assert ran.stdout == "3\n"

@@ -79,6 +79,10 @@ struct SessionOptions {
   std::chrono::milliseconds patience = std::chrono::seconds(4);
   // The client is another process.
   bool remote = false;
+  // Every so many steps of a kind return their cost graph, after the first so
+  // many; 0: none does.
+  int64_t build_cost_model = 0;
+  int64_t build_cost_model_after = 0;
   // What the client asked for that only the log knows.
   bool place_pruned_graph = false;
   std::vector<std::string> without_effect = {};  // Names of options.
@@ -97,10 +101,23 @@ struct RunOptions {
   bool debug = false;
 };
 
+// What a node cost in one step. Other nodes are meant by their id.
+struct CostNode {
+  int id = 0;
+  std::string name, device;
+  bool is_final = false;                    // Its value leaves the graph.
+  std::vector<std::pair<int, int>> inputs;  // Node, output.
+  std::vector<int> controls;
+  std::vector<NodeStats::OutputStats>
+      outputs;  // By slot, those that were made.
+  int64_t micros = 0;
+};
+
 // What a step reports about itself, if asked to.
 struct RunMetadata {
   std::vector<StepStatsCollector::DeviceStats> step_stats;
   std::vector<std::shared_ptr<const Graph>> partition_graphs;
+  std::vector<CostNode> cost_graph;
 };
 
 }  // namespace sluice

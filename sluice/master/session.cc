@@ -12,6 +12,7 @@
 #include "sluice/base/time_limit.h"
 #include "sluice/base/timer.h"
 #include "sluice/master/connect.h"
+#include "sluice/master/cost_graph.h"
 #include "sluice/master/session_state.h"
 #include "sluice/passes/control_loops.h"
 #include "sluice/passes/narrow_transfers.h"
@@ -488,6 +489,13 @@ absl::Status TooLate(const MasterStep& step, const absl::Status& why) {
 
 }  // namespace
 
+bool MasterSession::State::WantsCosts(const StepPlan& plan) const {
+  if (options.build_cost_model <= 0) return false;
+  const int64_t step = plan.steps.fetch_add(1, std::memory_order_relaxed) -
+                       options.build_cost_model_after;
+  return step >= 0 && (step + 1) % options.build_cost_model == 0;
+}
+
 int64_t MasterSession::NewStepId() { return state_->NewStepId(); }
 
 int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
@@ -526,9 +534,12 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
   step->metadata = args.metadata;
   const size_t num_parts = step->plan->parts.size();
   step->parts = std::make_unique<MasterStep::Part[]>(num_parts);
-  const bool traced = args.options.trace ||
-                      (args.options.trace_local && !state_->env.name_tasks);
-  if (args.metadata != nullptr && traced) {
+  step->traced = args.metadata != nullptr &&
+                 (args.options.trace ||
+                  (args.options.trace_local && !state_->env.name_tasks));
+  step->wants_costs =
+      state_->WantsCosts(*step->plan) && args.metadata != nullptr;
+  if (step->traced || step->wants_costs) {
     step->stats = std::make_unique<StepStatsCollector>();
   }
   const int64_t limit = args.options.timeout_ms > 0
@@ -656,8 +667,15 @@ void MasterSession::FinishStep(MasterStep* step) {
         status, std::string(status.message()).substr(sizeof(kDerivedMark) - 1));
   }
   if (step->metadata != nullptr) {
-    if (step->stats != nullptr)
-      step->metadata->step_stats = step->stats->Take();
+    if (step->stats != nullptr) {
+      std::vector<StepStatsCollector::DeviceStats> stats = step->stats->Take();
+      if (step->wants_costs) {
+        std::vector<std::shared_ptr<const Graph>> graphs;
+        for (const auto& part : plan.parts) graphs.push_back(part.definition);
+        step->metadata->cost_graph = CostGraph(graphs, stats);
+      }
+      if (step->traced) step->metadata->step_stats = std::move(stats);
+    }
     for (size_t i = 0; i < plan.parts.size(); ++i) {
       for (auto& graph : step->parts[i].graphs) {
         step->metadata->partition_graphs.push_back(std::move(graph));

@@ -41,6 +41,8 @@ class StepPlan {
   bool partial = false;
   // Tensors change hands between its devices or tasks.
   bool has_transfers = false;
+  // Counted if the session builds a cost model.
+  mutable std::atomic<int64_t> steps{0};
 };
 
 // A partial run that has been set up and is not over.
@@ -239,6 +241,8 @@ struct MasterSession::State {
   // and counting on is enough and costs nothing.
   int64_t NewStepId();
   void MaybeFinishClose();
+  // Counts a step of `plan`; whether it returns its cost graph.
+  bool WantsCosts(const StepPlan& plan) const;
 };
 
 // A step under way. The session's list of running steps keeps it alive.
@@ -248,7 +252,9 @@ struct MasterStep {
   int64_t id = 0;
   MasterSession::Done done;
   RunMetadata* metadata = nullptr;
-  std::unique_ptr<StepStatsCollector> stats;
+  bool traced = false;
+  bool wants_costs = false;
+  std::unique_ptr<StepStatsCollector> stats;  // For either.
   const SteadyTime since = CoarseNow();
   std::optional<SteadyTime> deadline;
   struct Part {

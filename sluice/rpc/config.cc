@@ -50,7 +50,6 @@ std::vector<std::string> WithoutEffect(const pb::ConfigProto& config) {
     if (set) names.emplace_back(name);
   };
   add(graph.infer_shapes(), "graph_options.infer_shapes");
-  add(graph.build_cost_model() != 0, "graph_options.build_cost_model");
   add(graph.enable_recv_scheduling(), "graph_options.enable_recv_scheduling");
   add(graph.optimizer_options().max_folded_constant_in_bytes() != 0,
       "graph_options.optimizer_options.max_folded_constant_in_bytes");
@@ -98,6 +97,9 @@ SessionOptions SessionOptionsFromConfig(const pb::ConfigProto& config,
       std::max(1, config.session_inter_op_thread_pool_size());
   options.prefer_own_task = config.sluice_prefer_own_task();
   options.eager_placement = config.sluice_eager_placement();
+  options.build_cost_model = config.graph_options().build_cost_model();
+  options.build_cost_model_after =
+      config.graph_options().build_cost_model_after();
   options.without_effect = WithoutEffect(config);
   auto cpus = config.device_count().find("CPU");
   if (cpus != config.device_count().end()) options.num_cpus = cpus->second;
@@ -135,6 +137,10 @@ void SessionOptionsToConfig(const SessionOptions& options,
     optimizer->set_do_constant_folding(options.fold_constants);
     optimizer->set_do_common_subexpression_elimination(options.merge_common);
   }
+  config->mutable_graph_options()->set_build_cost_model(
+      options.build_cost_model);
+  config->mutable_graph_options()->set_build_cost_model_after(
+      options.build_cost_model_after);
   config->mutable_graph_options()->set_enable_bfloat16_sendrecv(
       options.bfloat16_transfers);
   config->mutable_experimental()->set_optimize_for_static_graph(
@@ -271,7 +277,69 @@ void StepStatsFromProto(const pb::StepStats& proto,
   }
 }
 
+namespace {
+
+void CostGraphToProto(std::span<const CostNode> nodes,
+                      pb::CostGraphDef* proto) {
+  for (const CostNode& node : nodes) {
+    pb::CostGraphDef::Node* out = proto->add_node();
+    out->set_name(node.name);
+    out->set_device(node.device);
+    out->set_id(node.id);
+    for (const auto& [from, port] : node.inputs) {
+      auto* input = out->add_input_info();
+      input->set_preceding_node(from);
+      input->set_preceding_port(port);
+    }
+    for (const NodeStats::OutputStats& made : node.outputs) {
+      // What was not made is there without a size.
+      while (out->output_info_size() <= made.slot) {
+        auto* output = out->add_output_info();
+        output->set_size(-1);
+        output->set_alias_input_port(-1);
+      }
+      auto* output = out->mutable_output_info(made.slot);
+      output->set_size(made.bytes);
+      output->set_dtype(DTypeToProto(made.dtype));
+      ShapeToProto(made.shape, output->mutable_shape());
+    }
+    out->set_is_final(node.is_final);
+    for (int control : node.controls) out->add_control_input(control);
+    out->set_compute_cost(node.micros);
+  }
+}
+
+}  // namespace
+
+std::vector<CostNode> CostGraphFromProto(const pb::CostGraphDef& proto) {
+  std::vector<CostNode> nodes;
+  for (const pb::CostGraphDef::Node& node : proto.node()) {
+    CostNode& out = nodes.emplace_back();
+    out.id = node.id();
+    out.name = node.name();
+    out.device = node.device();
+    out.is_final = node.is_final();
+    out.micros = node.compute_cost();
+    for (const auto& input : node.input_info()) {
+      out.inputs.emplace_back(input.preceding_node(), input.preceding_port());
+    }
+    out.controls.assign(node.control_input().begin(),
+                        node.control_input().end());
+    for (int i = 0; i < node.output_info_size(); ++i) {
+      const auto& output = node.output_info(i);
+      const absl::StatusOr<Shape> shape = ShapeFromProto(output.shape());
+      if (!shape.ok() || output.size() < 0) continue;  // It was not made.
+      out.outputs.push_back(
+          {i, DTypeFromProto(output.dtype()), *shape, output.size()});
+    }
+  }
+  return nodes;
+}
+
 void RunMetadataToProto(const RunMetadata& metadata, pb::RunMetadata* proto) {
+  if (!metadata.cost_graph.empty()) {
+    CostGraphToProto(metadata.cost_graph, proto->mutable_cost_graph());
+  }
   StepStatsToProto(metadata.step_stats, proto->mutable_step_stats());
   for (const auto& graph : metadata.partition_graphs) {
     ExportOptions options;

@@ -14,6 +14,7 @@ namespace sluice {
 namespace pb {
 class ClusterDef;
 class ConfigProto;
+class CostGraphDef;
 class DeviceAttributes;
 class RunMetadata;
 class RunOptions;
@@ -54,6 +55,8 @@ void StepStatsToProto(const std::vector<StepStatsCollector::DeviceStats>& stats,
                       pb::StepStats* proto);
 void StepStatsFromProto(const pb::StepStats& proto,
                         StepStatsCollector* collector);
+
+std::vector<CostNode> CostGraphFromProto(const pb::CostGraphDef& proto);
 
 void DeviceToProto(const DeviceInfo& device, pb::DeviceAttributes* proto);
 absl::StatusOr<DeviceInfo> DeviceFromProto(const pb::DeviceAttributes& proto);

@@ -363,9 +363,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     args.feeds = run->feeds;
     args.fetches = run->fetches;
     args.options = RunOptionsFromProto(run->request.options());
-    const bool wants_metadata =
-        args.options.trace || args.options.partition_graphs;
-    args.metadata = wants_metadata ? &run->metadata : nullptr;
+    args.metadata = &run->metadata;
     MasterSession& session = *run->session;
     const int64_t id =
         session.Run(std::move(plan), args, [run](absl::Status status) {
@@ -435,7 +433,8 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   static void MetadataToProto(const pb::RunOptions& options,
                               RunMetadata* metadata, pb::RunMetadata* proto) {
     if (!options.output_partition_graphs()) metadata->partition_graphs.clear();
-    if (metadata->step_stats.empty() && metadata->partition_graphs.empty()) {
+    if (metadata->step_stats.empty() && metadata->partition_graphs.empty() &&
+        metadata->cost_graph.empty()) {
       return;
     }
     RunMetadataToProto(*metadata, proto);
@@ -575,9 +574,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     args.feeds = run->feeds;
     args.fetches = run->fetches;
     args.options = run->options;
-    if (args.options.trace || args.options.partition_graphs) {
-      args.metadata = &run->metadata;
-    }
+    args.metadata = &run->metadata;
     const int64_t id =
         session->Run(callable.plan, args, [run](const absl::Status& status) {
           AnswerInMemory(*run->call, [&] { return Encode(*run, status); });

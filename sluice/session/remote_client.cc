@@ -310,6 +310,7 @@ class RemoteClient : public SessionClient {
     StepStatsCollector collector;
     StepStatsFromProto(proto.step_stats(), &collector);
     metadata->step_stats = collector.Take();
+    metadata->cost_graph = CostGraphFromProto(proto.cost_graph());
     for (const pb::GraphDef& def : proto.partition_graphs()) {
       auto graph = std::make_shared<Graph>();
       ImportOptions import;
