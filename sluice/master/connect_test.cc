@@ -97,6 +97,17 @@ TEST(ConnectTasks, FiltersHideDevicesOfOtherTasks) {
   EXPECT_THAT(devices("/device:GPU:0"), ElementsAre(a));
 }
 
+TEST(ConnectTasks, ATaskThatNothingWouldGoToIsNotWaitedFor) {
+  FakeWorkers workers({"A", "a"});  // The other one comes first by name.
+  workers["A"].answers_status = false;
+  SessionOptions options;
+  options.patience = std::chrono::milliseconds(1);
+  options.wanted_devices = {""};
+  options.prefer_own_task = true;
+  EXPECT_THAT(Names(Connecting(workers, options).Wait()).size(), 2u);
+  workers["A"].AnswerStatus(absl::UnavailableError("late"));
+}
+
 TEST(ConnectTasks, AnErrorNamesItsTask) {
   FakeWorkers workers({"a", "b"});
   workers["b"].answers_status = false;
