@@ -9,6 +9,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 FUZZ_RUNS ?= 1000000
 SEEDS ?= 1..10000
+KILLS ?= 100
 CMAKE_ARGS ?=
 
 python := build/venv/bin/python
@@ -20,7 +21,7 @@ code_folders := $(wildcard sluice python tools examples bench tests cmake dashbo
 code_files = find $(code_folders) -name '*.h' -o -name '*.cc'
 
 .PHONY: help setup build build-asan test run bench format lint asan tsan fuzz \
-        messages simulate interop rival clean layers pytest formatted tidy
+        messages simulate kills interop rival clean layers pytest formatted tidy
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -65,6 +66,9 @@ run: build  ## train on a local cluster of 1 ps and 2 workers
 
 bench: build  ## our benchmarks, beside the committed baseline
 	@bench/run
+
+kills: build  ## KILLS (100) of each role of a cluster at random points
+	@PYTHONPATH=build/python $(python) tests/cluster/kills --count $(KILLS)
 
 interop: build  ## against real TensorFlow, in environments under build/real
 	@tests/interop/run

@@ -1,8 +1,12 @@
 """What a server does not let its clients do."""
 
 import os
+import pathlib
+import re
 
 import pytest
+
+from conftest import ROOT
 
 CLIENT = """
     import sys
@@ -173,7 +177,73 @@ FILE_OPS = """
                 tf.contrib.lookup.TextFileIndex.LINE_NUMBER), -1)
         return table.init
 
+    def read_v2(make, **attributes):
+        queue = tf.FIFOQueue(1, tf.string)
+        with tf.control_dependencies([queue.enqueue([out + "/key"])]):
+            return raw.ReaderReadV2(reader_handle=make(**attributes),
+                                    queue_handle=queue.queue_ref)[1]
+
+    # As left behind by a reader in the middle of the file.
+    state = b"\\x08\\x01\\x22" + bytes([len(out) + 4]) + (
+        out + "/key").encode()
+
+    def restored(reader, queue, restore, read):
+        queue = queue(component_types=[tf.string])
+        with tf.control_dependencies([restore(reader_handle=reader,
+                                              state=state)]):
+            return read(reader_handle=reader, queue_handle=queue)[1]
+
+    def op(kind, inputs, types=(), dtypes=None):
+        attrs = {}
+        if dtypes:
+            attrs["dtypes"] = tf.AttrValue(list=tf.AttrValue.ListValue(
+                type=[t.as_datatype_enum for t in dtypes]))
+        return tf.get_default_graph().create_op(
+            kind, [tf.convert_to_tensor(x) for x in inputs], list(types),
+            name=kind.strip("_"), attrs=attrs)
+
+    def ticket():
+        return op("_SluiceShardTicket", [], [tf.string]).outputs[0]
+
+    # `peer` is the other task.
+    def store():
+        with tf.device(peer):
+            sender = ticket()
+        receiver = ticket()
+        with tf.device(peer):
+            send = op("_SluiceSendShard",
+                      [sender, receiver, ["a"], [""], one],
+                      dtypes=[tf.float32])
+        with tf.control_dependencies([send]):
+            return op("_SluiceStoreShard", [sender, receiver, out + "/s"])
+
+    def load():
+        sender = ticket()
+        with tf.device(peer):
+            receiver = ticket()
+        return op("_SluiceLoadShard",
+                  [sender, receiver, out + "/s", ["a"], [""]],
+                  dtypes=[tf.float32])
+
     ops = {
+        "_SluiceStoreShard": store,
+        "_SluiceLoadShard": load,
+        "ReaderRestoreState": lambda: restored(
+            raw.WholeFileReader(), raw.FIFOQueue, raw.ReaderRestoreState,
+            raw.ReaderRead),
+        "ReaderRestoreStateV2": lambda: restored(
+            raw.WholeFileReaderV2(), raw.FIFOQueueV2,
+            raw.ReaderRestoreStateV2, raw.ReaderReadV2),
+        "WholeFileReaderV2": lambda: read_v2(raw.WholeFileReaderV2),
+        "TextLineReaderV2": lambda: read_v2(raw.TextLineReaderV2),
+        "FixedLengthRecordReaderV2":
+            lambda: read_v2(raw.FixedLengthRecordReaderV2, record_bytes=1),
+        "TFRecordReaderV2": lambda: read_v2(raw.TFRecordReaderV2),
+        "InitializeTableFromTextFileV2":
+            lambda: raw.InitializeTableFromTextFileV2(
+                table_handle=raw.HashTableV2(key_dtype=tf.string,
+                                             value_dtype=tf.int64),
+                filename=out + "/key", key_index=-2, value_index=-1),
         "ReadFile": lambda: raw.ReadFile(filename=out + "/key"),
         "WriteFile": lambda: raw.WriteFile(filename=out + "/w", contents="x"),
         "MatchingFiles": lambda: raw.MatchingFiles(pattern=out + "/*"),
@@ -210,30 +280,60 @@ FILE_OPS = """
             row_remapping=[0], col_remapping=[0], initializing_values=[],
             num_rows=1, num_cols=1),
     }
-    for name, make in ops.items():
-        with tf.Graph().as_default():
-            op = make()
-            with tf.Session("grpc://" + sys.argv[1]) as session:
-                attempt(name, lambda: session.run(op))
+    isolated = tf.ConfigProto(isolate_session_state=True)
+    own_cluster = tf.ConfigProto()
+    job = own_cluster.cluster_def.job.add(name="other")
+    job.tasks[3], job.tasks[4] = sys.argv[1:3]
+    for kind, config, peer in (
+            ("shared", tf.ConfigProto(), "/job:b"),
+            ("isolated", isolated, "/job:b"),
+            ("own_cluster", own_cluster, "/job:other/task:4")):
+        for name, make in ops.items():
+            with tf.Graph().as_default():
+                target = make()
+                with tf.Session("grpc://" + sys.argv[1],
+                                config=config) as session:
+                    attempt(kind + " " + name, lambda: session.run(target))
     print("ops:", *ops)
     """
 
 
 def test_no_op_leaves_the_jail(processes, addresses, tmp_path):
-    address, = addresses(1)
+    tasks = addresses(2)
     allowed, secret = tmp_path / "allowed", tmp_path / "secret"
     allowed.mkdir()
     secret.mkdir()
     (secret / "key").write_text("secret")
-    server(processes, address, "--allow-files", allowed)
-    client = attempts(processes, address, FILE_OPS % str(secret))
+    for job in "ab":
+        processes.sluice("server", "--cluster", "a=%s;b=%s" % tuple(tasks),
+                         "--job", job, "--task", "0", "--allow-files",
+                         allowed).expect("Started server")
+    client = processes.python(CLIENT + FILE_OPS % str(secret), *tasks)
+    assert client.wait() == 0, client.output
     ops = client.expect("ops: ").split()[1:]
-    assert len(ops) == 18
-    for op in ops:
-        line = client.expect(op + " raised ")
-        assert "PermissionDeniedError" in line
-        assert "is outside of what this server may touch" in line
+    assert len(ops) == 27
+    for kind in ("shared", "isolated", "own_cluster"):
+        for op in ops:
+            line = client.expect("%s %s raised " % (kind, op))
+            assert "PermissionDeniedError" in line
+            assert "is outside of what this server may touch" in line
     assert os.listdir(str(secret)) == ["key"]
+
+
+def test_no_op_opens_files_but_by_its_device():
+    """An op that is not in the list above must not forget the jail either."""
+    past_the_device = re.compile(
+        r"RealFileSystem|fstream|\bfopen\(|\bopenat?\(|std::filesystem|"
+        r"\bopendir\(|\bpopen\(|\bsystem\(")
+    looked = 0
+    for folder in ("ops", "kernel", "executor", "io"):
+        for path in pathlib.Path(ROOT, "sluice", folder).rglob("*.cc"):
+            if "testing" in path.parts or re.search("_(test|bench|fuzz)$",
+                                                    path.stem):
+                continue
+            looked += 1
+            assert not past_the_device.search(path.read_text()), path
+    assert looked > 150
 
 
 @pytest.mark.parametrize("allowed", ["", ":"])

@@ -43,7 +43,7 @@ CLIENT = """
             print("did", word, result)
         except tf.errors.OpError as e:
             print("failed", word, type(e).__name__ + ":",
-                  e.message.replace("\\n", " | "))
+                  e.message.replace("\\n", " | "), "(code %d)" % e.error_code)
     """
 
 

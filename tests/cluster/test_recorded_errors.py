@@ -4,6 +4,7 @@ they hung, ours get UNAVAILABLE."""
 
 import json
 import os
+import re
 
 from conftest import ROOT
 from test_lost_peers import Cluster, once_connected
@@ -13,33 +14,53 @@ with open(os.path.join(ROOT, "tests/golden/errors/cluster.json")) as f:
 
 
 def check(situation, line):
-    """`line` is how a step ended: "failed WORD CLASS: text"."""
+    """`line` is how a step ended: "failed WORD CLASS: text (code NUMBER)"."""
     record = RECORDED.pop(situation)
-    got = line.split()[2].rstrip(":") if line.startswith("failed") else None
+    failed = re.match(r"failed \w+ (\w+).* \(code (\d+)\)$", line)
+    got = failed and (failed.group(1), int(failed.group(2)))
     if "exception" in record and "killed" not in situation:
-        assert got == record["exception"], line
+        assert got == (record["exception"], record["code"]), line
     elif "still waiting" in record.get("result", "") or "killed" in situation:
-        assert got == "UnavailableError", line
+        assert got == ("UnavailableError", 14), line
     else:
         assert line.endswith(record["result"]), line
 
 
 def test_every_recorded_situation_ends_as_promised(processes, addresses):
     ps, worker = addresses(2)
-    processes.server({"ps": [ps], "worker": [worker]}, "worker")
-    client = processes.python("""
+    spec = {"ps": [ps], "worker": [worker]}
+    processes.server(spec, "worker")
+    program = """
         import sys
         import tensorflow as tf
-        config = tf.ConfigProto(operation_timeout_in_ms=2000)
+        config, options = tf.ConfigProto(), tf.RunOptions()
+        if sys.argv[2] == "config":
+            config.operation_timeout_in_ms = 2000
+        else:
+            options.timeout_in_ms = 2000
         try:
-            tf.Session("grpc://" + sys.argv[1], config=config).run(
-                tf.constant(1))
+            with tf.device("/job:ps/task:0"):
+                one = tf.constant(1) + 0
+            print("did run", tf.Session("grpc://" + sys.argv[1],
+                                        config=config).run(one,
+                                                           options=options))
         except tf.errors.OpError as e:
-            print("failed run", type(e).__name__, e.error_code)
-        """, worker)
+            print("failed run %s: (code %d)" % (type(e).__name__,
+                                                e.error_code))
+        """
+    client = processes.python(program, worker, "config")
     check("worker (master) up, ps not started: first run with "
           "ConfigProto.operation_timeout_in_ms=2000",
           client.expect("failed run"))
+    # A step's time does not run while its session is opened: more than two
+    # seconds later it waits, says for whom, and goes on when the ps comes.
+    client = processes.python(program, worker, "step")
+    client.expect("CreateSession still waiting")
+    assert not client.lines("failed run"), client.output
+    processes.server(spec, "ps")
+    assert client.expect("did run") == "did run 1"
+    del RECORDED["worker (master) up, ps not started: first run with "
+                 "timeout_in_ms=2000"]
 
     cluster = Cluster(processes, *addresses(2))
     check("both up", cluster.do("double"))
@@ -71,8 +92,4 @@ def test_every_recorded_situation_ends_as_promised(processes, addresses):
     check("master's task started again, old session's next run",
           cluster.do("double"))
     check("close of the old session", cluster.do("close"))
-    # The master waits for a missing ps as long as it was told to; what it says
-    # meanwhile is in test_missing_tasks.py.
-    assert list(RECORDED) == [
-        "worker (master) up, ps not started: first run with "
-        "timeout_in_ms=2000"]
+    assert not RECORDED
