@@ -25,13 +25,13 @@ TEST(LocalRendezvous, SeveralValuesUnderOneKeyComeInOrder) {
   LocalRendezvous table;
   for (float x : {1, 2}) SLUICE_ASSERT_OK(table.Send("k", {Tensor::Scalar(x)}));
   for (float x : {1, 2}) {
-    EXPECT_EQ(PendingRecv(table, "k").Wait()->tensor.scalar<float>(), x);
+    EXPECT_EQ(StartRecv(table, "k").Wait()->tensor.scalar<float>(), x);
   }
 }
 
 TEST(LocalRendezvous, ListsTheKeysThatAreWaitedFor) {
   LocalRendezvous table;
-  PendingRecv recv(table, "k");
+  const PendingRecv recv = StartRecv(table, "k");
   EXPECT_THAT(table.Waiting(), testing::ElementsAre("k"));
   SLUICE_ASSERT_OK(table.Send("k", {}));
   SLUICE_ASSERT_OK(table.Send("unclaimed", {}));
@@ -40,7 +40,7 @@ TEST(LocalRendezvous, ListsTheKeysThatAreWaitedFor) {
 
 TEST(LocalRendezvous, ItsEndIsToldToWhoWaits) {
   auto table = std::make_unique<LocalRendezvous>();
-  PendingRecv recv(*table, "k");
+  const PendingRecv recv = StartRecv(*table, "k");
   table = nullptr;
   EXPECT_TRUE(absl::IsCancelled(recv.Wait().status()));
 }

@@ -162,6 +162,14 @@ class RemoteWorker : public PeerWorker,
 
   void RunGraph(const RunGraphRequest& request, Done done) override {
     const auto* graph = static_cast<const RemoteGraph*>(request.graph);
+    // Masters put the client's ends on their own task.
+    if (!request.feeds.empty() || !request.fetches.empty()) {
+      done(Unimplemented("RunGraph on ", task_, " brings ",
+                         request.feeds.size(), " feeds and asks for ",
+                         request.fetches.size(),
+                         " fetches; a task elsewhere takes none"));
+      return;
+    }
     pb::RunGraphRequest proto;
     proto.set_graph_handle(graph->handle);
     proto.set_session_handle(graph->session);

@@ -58,6 +58,7 @@ struct RegisterGraphRequest {
 struct RunGraphRequest {
   RegisteredGraph* graph = nullptr;  // The caller keeps it alive.
   int64_t step_id = 0;
+  // Only in process: a task elsewhere takes none, UNIMPLEMENTED.
   std::span<const Tensor> feeds;  // Valid until done.
   std::span<Tensor> fetches;      // Filled before done.
   // Ends the step early; the worker cancels it too when a node fails.

@@ -23,6 +23,9 @@ struct Simulated {
   Simulated() {
     task.Start();
     asker.Start();
+    // A minute passes whenever something is asked.
+    task.StopHousekeeping();
+    asker.StopHousekeeping();
   }
   ~Simulated() {
     // The test still holds parts of them.

@@ -17,6 +17,8 @@ class SimulatedNetwork : public testing::Test {
  protected:
   SimulatedNetwork() {
     task_.Start();
+    // Minutes pass here.
+    task_.StopHousekeeping();
     worker_ = *MakeRemoteWorker(
         {kTask, "a:1"}, {kAsker, "b:1"}, [this](const std::string& address) {
           return network_.Connect("b:1", kOutside, address);

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "sluice/base/mutex.h"
 #include "sluice/kernel/rendezvous.h"
@@ -28,35 +30,46 @@ struct RendezvousEnds {
 };
 using MakeRendezvousEnds = RendezvousEnds (*)();
 
-// A receive under way.
-class PendingRecv {
+// A receive of one value, or of several, under way.
+template <typename Result>
+class Pending {
  public:
-  PendingRecv(Rendezvous& rendezvous, const std::string& key,
-              std::function<void()> run = {})
-      : run_(std::move(run)), state_(std::make_shared<State>()) {
-    rendezvous.RecvAsync(key, [state = state_](absl::StatusOr<Parcel> parcel) {
+  explicit Pending(std::function<void()> run)
+      : run_(std::move(run)), state_(std::make_shared<State>()) {}
+  // To be called once.
+  auto callback() const {
+    return [state = state_](absl::StatusOr<Result> result) {
       EXPECT_FALSE(state->done.HasBeenNotified());
-      state->parcel = std::move(parcel);
+      state->result = std::move(result);
       state->done.Notify();
-    });
+    };
   }
   bool done() const { return state_->done.HasBeenNotified(); }
-  absl::StatusOr<Parcel> Wait() const {
+  absl::StatusOr<Result> Wait() const {
     if (run_) run_();
     if (!state_->done.WaitFor(std::chrono::seconds(run_ ? 0 : 60))) {
       return absl::DeadlineExceededError("nothing received");
     }
-    return state_->parcel;
+    return state_->result;
   }
 
  private:
   struct State {
     Notification done;
-    absl::StatusOr<Parcel> parcel = absl::UnknownError("");
+    absl::StatusOr<Result> result = absl::UnknownError("");
   };
   std::function<void()> run_;
   std::shared_ptr<State> state_;
 };
+using PendingRecv = Pending<Parcel>;
+using PendingGroup = Pending<std::vector<Parcel>>;
+
+inline PendingRecv StartRecv(Rendezvous& rendezvous, const std::string& key,
+                             std::function<void()> run = {}) {
+  PendingRecv recv(std::move(run));
+  rendezvous.RecvAsync(key, recv.callback());
+  return recv;
+}
 
 class RendezvousConformance
     : public testing::TestWithParam<MakeRendezvousEnds> {
@@ -65,7 +78,14 @@ class RendezvousConformance
     return ends_.sender->Send(ends_.key(edge), {Tensor::Scalar(value), dead});
   }
   PendingRecv Recv(const std::string& edge) {
-    return PendingRecv(*ends_.receiver, ends_.key(edge), ends_.run);
+    return StartRecv(*ends_.receiver, ends_.key(edge), ends_.run);
+  }
+  PendingGroup RecvGroup(const std::vector<std::string>& edges) {
+    std::vector<std::string> keys;
+    for (const std::string& edge : edges) keys.push_back(ends_.key(edge));
+    PendingGroup group(ends_.run);
+    ends_.receiver->RecvGroupAsync(keys, group.callback());
+    return group;
   }
   static float Value(const PendingRecv& recv) {
     const absl::StatusOr<Parcel> parcel = recv.Wait();
@@ -140,6 +160,91 @@ TEST_P(RendezvousConformance, TheFirstAbortCounts) {
   ends_.receiver->Abort(absl::CancelledError("second"));
   EXPECT_THAT(Recv("a").Wait().status(), StatusIs(absl::StatusCode::kAborted,
                                                   testing::HasSubstr("first")));
+}
+
+TEST_P(RendezvousConformance, AGroupComesInTheOrderOfItsKeys) {
+  for (int i = 0; i < 3; ++i) {
+    SLUICE_ASSERT_OK(Send(std::string(1, 'a' + i), i, /*dead=*/i == 1));
+  }
+  const auto group = RecvGroup({"c", "a", "b"}).Wait();
+  ASSERT_TRUE(group.ok()) << group.status();
+  ASSERT_EQ(group->size(), 3u);
+  EXPECT_EQ((*group)[0].tensor.scalar<float>(), 2);
+  EXPECT_EQ((*group)[1].tensor.scalar<float>(), 0);
+  EXPECT_TRUE((*group)[2].dead);
+}
+
+TEST_P(RendezvousConformance, AGroupWaitsForItsLastValue) {
+  SLUICE_ASSERT_OK(Send("a", 1));
+  const PendingGroup group = RecvGroup({"a", "b"});
+  EXPECT_FALSE(group.done());
+  SLUICE_ASSERT_OK(Send("b", 2));
+  const auto got = group.Wait();
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ((*got)[1].tensor.scalar<float>(), 2);
+}
+
+TEST_P(RendezvousConformance, AnAbortEndsAGroupOnce) {
+  SLUICE_ASSERT_OK(Send("a", 1));
+  const PendingGroup group = RecvGroup({"a", "b", "c"});
+  ends_.receiver->Abort(absl::AbortedError("the step failed"));
+  EXPECT_THAT(group.Wait().status(),
+              StatusIs(absl::StatusCode::kAborted,
+                       testing::HasSubstr("the step failed")));
+}
+
+TEST_P(RendezvousConformance, ManyThreadsSendAndReceive) {
+  if (ends_.run) GTEST_SKIP() << "Here everything happens in one thread.";
+  constexpr int kThreads = 4;
+  constexpr int kEach = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    const auto edge = [t](int i) {
+      return "e" + std::to_string(t * kEach + i);
+    };
+    threads.emplace_back([this, t, edge] {
+      for (int i = 0; i < kEach; ++i) {
+        SLUICE_EXPECT_OK(Send(edge(i), static_cast<float>(t * kEach + i)));
+      }
+    });
+    threads.emplace_back([this, t, edge] {
+      // Some by themselves and some together, the last ones first.
+      for (int i = kEach - 1; i > 0; i -= 2) {
+        const float value = static_cast<float>(t * kEach + i);
+        if (i % 4 == 1) {
+          EXPECT_EQ(Value(Recv(edge(i))), value);
+          EXPECT_EQ(Value(Recv(edge(i - 1))), value - 1);
+          continue;
+        }
+        const auto group = RecvGroup({edge(i), edge(i - 1)}).Wait();
+        ASSERT_TRUE(group.ok()) << group.status();
+        EXPECT_EQ((*group)[0].tensor.template scalar<float>(), value);
+        EXPECT_EQ((*group)[1].tensor.template scalar<float>(), value - 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(RendezvousConformance, AnAbortAmongManyThreadsEndsEveryCallOnce) {
+  if (ends_.run) GTEST_SKIP() << "Here everything happens in one thread.";
+  constexpr int kThreads = 4;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this, t] {
+      std::vector<PendingRecv> waiting;
+      for (int i = 0; i < 50; ++i) {
+        waiting.push_back(Recv("e" + std::to_string(t * 50 + i)));
+        if (t == 0 && i == 25) {
+          ends_.receiver->Abort(absl::AbortedError("the step failed"));
+        }
+      }
+      for (const PendingRecv& recv : waiting) {
+        EXPECT_TRUE(absl::IsAborted(recv.Wait().status()));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_P(RendezvousConformance, TheProducersAbortReachesWhoWaits) {

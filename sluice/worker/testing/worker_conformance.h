@@ -144,6 +144,107 @@ TEST_P(WorkerConformance, TellsWhatItRanIfAsked) {
   EXPECT_NE(graphs[0]->FindNode("v"), nullptr);
 }
 
+TEST_P(WorkerConformance, TellsHowLongItsNodesTookIfAsked) {
+  SLUICE_ASSERT_OK(CreateSession("s"));
+  const GraphOr set = Register(SetGraph());
+  ASSERT_TRUE(set.ok()) << set.status();
+  StepStatsCollector stats;
+  SLUICE_ASSERT_OK(Await<absl::Status>(Unknown(""), [&](auto done) {
+    RunGraphRequest request;
+    request.graph = set->get();
+    request.step_id = 1;
+    request.stats = &stats;
+    w_.worker->RunGraph(request, std::move(done));
+  }));
+  const std::vector<StepStatsCollector::DeviceStats> devices = stats.Take();
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].device, w_.device);
+  EXPECT_THAT(devices[0].nodes,
+              testing::Contains(testing::Field(&NodeStats::node, "Assign")));
+}
+
+TEST_P(WorkerConformance, TakesGroupsOnceItHasToldItsStatus) {
+  const auto devices = Await<absl::StatusOr<std::vector<DeviceInfo>>>(
+      Unknown(""), [&](auto done) {
+        w_.worker->GetStatus(/*wait=*/true, nullptr, std::move(done));
+      });
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_TRUE(w_.worker->TakesGroups());
+}
+
+// In process they come through; a task elsewhere says that it takes none.
+TEST_P(WorkerConformance, TensorsOfTheClientAreNotLostInSilence) {
+  SLUICE_ASSERT_OK(CreateSession("s"));
+  auto graph = std::make_shared<Graph>();
+  Scope scope(*graph);
+  const Output fed =
+      scope.Named("fed").Add("_Recv", {},
+                             {{"tensor_type", DType::kFloat},
+                              {"tensor_name", std::string("x:0")},
+                              {"send_device", w_.device},
+                              {"send_device_incarnation", int64_t{1}},
+                              {"recv_device", w_.device},
+                              {"client_terminated", true}});
+  scope.Named("fetched").AddNode("_Send", {scope.Add("Neg", {fed})},
+                                 {{"tensor_name", std::string("y:0")},
+                                  {"send_device", w_.device},
+                                  {"send_device_incarnation", int64_t{1}},
+                                  {"recv_device", w_.device},
+                                  {"client_terminated", true}});
+  SLUICE_ASSERT_OK(scope.status());
+  for (int id = 0; id < graph->num_nodes(); ++id) {
+    graph->node(id)->set_assigned_device(w_.device);
+  }
+  RegisterGraphRequest registration;
+  registration.session_handle = "s";
+  registration.graph = graph;
+  registration.feeds = {"x:0"};
+  registration.fetches = {"y:0"};
+  const GraphOr negates = Await<GraphOr>(Unknown(""), [&](auto done) {
+    w_.worker->RegisterGraph(std::move(registration), std::move(done));
+  });
+  ASSERT_TRUE(negates.ok()) << negates.status();
+  const std::vector<Tensor> feeds = {Tensor::Scalar(3.0f)};
+  std::vector<Tensor> fetches(1);
+  const absl::Status status = Await<absl::Status>(Unknown(""), [&](auto done) {
+    RunGraphRequest request;
+    request.graph = negates->get();
+    request.step_id = 1;
+    request.feeds = feeds;
+    request.fetches = fetches;
+    w_.worker->RunGraph(request, std::move(done));
+  });
+  if (status.ok()) {
+    EXPECT_EQ(fetches[0].scalar<float>(), -3.0f);
+  } else {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnimplemented,
+                                 testing::HasSubstr("takes none")));
+  }
+}
+
+TEST_P(WorkerConformance, ASessionMayHaveAClusterOfItsOwn) {
+  const std::string task = "/job:other/replica:0/task:3";
+  SLUICE_ASSERT_OK(Await<absl::Status>(Unknown(""), [&](auto done) {
+    CreateSessionRequest request;
+    request.handle = "s";
+    request.task = task;
+    request.cluster = {{task, "localhost:1"}};
+    w_.worker->CreateSession(std::move(request), std::move(done));
+  }));
+  const std::string own_device = w_.device;
+  EXPECT_FALSE(Register(SetGraph()).ok()) << "under its usual name";
+  w_.device = task + "/device:CPU:0";
+  const GraphOr set = Register(SetGraph());
+  ASSERT_TRUE(set.ok()) << set.status();
+  SLUICE_EXPECT_OK(Run(**set));
+  // It is the same task, with the same variables.
+  w_.device = own_device;
+  SLUICE_ASSERT_OK(CreateSession("t"));
+  const GraphOr read = Register(ReadGraph(), "t");
+  ASSERT_TRUE(read.ok()) << read.status();
+  SLUICE_EXPECT_OK(Run(**read, nullptr, 2));
+}
+
 TEST_P(WorkerConformance, AnErrorNamesItsNode) {
   SLUICE_ASSERT_OK(CreateSession("s"));
   const GraphOr read = Register(ReadGraph());
