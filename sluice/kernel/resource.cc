@@ -149,6 +149,19 @@ std::vector<std::string> ResourceManager::List() const {
   return lines;
 }
 
+std::vector<std::pair<std::string, QueueDepth>> ResourceManager::ListQueues()
+    const {
+  std::vector<std::pair<std::string, QueueDepth>> queues;
+  MutexLock lock(state_->mu);
+  for (const auto& [key, resource] : state_->resources) {
+    std::optional<QueueDepth> depth = resource->depth();
+    if (!depth) continue;
+    queues.emplace_back(StrCat(std::get<0>(key), "/", std::get<1>(key)),
+                        *std::move(depth));
+  }
+  return queues;
+}
+
 absl::Status CheckContainerName(std::string_view container) {
   for (size_t i = 0; i < container.size(); ++i) {
     const char c = container[i];

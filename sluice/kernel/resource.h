@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <typeindex>
@@ -18,12 +19,23 @@
 
 namespace sluice {
 
+// What is in a resource by which steps hand values to each other, and how many
+// of them wait to add one or to take one.
+struct QueueDepth {
+  std::string kind;
+  int64_t elements = 0;
+  int64_t adding = 0;
+  int64_t taking = 0;
+};
+
 // Counted base class. Thread-safe counting.
 class Resource {
  public:
   virtual ~Resource() = default;
   // One line for listings.
   virtual std::string DebugString() const = 0;
+  // Nothing if steps do not wait here.
+  virtual std::optional<QueueDepth> depth() const { return std::nullopt; }
 
   void Ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() const {
@@ -122,6 +134,8 @@ class ResourceManager {
   void Cleanup(std::string_view container);
   // "container/name: description", sorted.
   std::vector<std::string> List() const;
+  // "container/name" and depth of those that have one, sorted.
+  std::vector<std::pair<std::string, QueueDepth>> ListQueues() const;
 
  private:
   struct State;

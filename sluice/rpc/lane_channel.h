@@ -19,6 +19,9 @@ absl::StatusOr<std::shared_ptr<RpcChannel>> CreateLaneChannel(
 // False if SLUICE_LANE=grpc says that all calls go by gRPC.
 bool LanesAllowed();
 
+// What the lanes of this process hold and could not send yet.
+int64_t LaneBytesQueued();
+
 // A name for a lane that nobody else has.
 std::string NewLaneName();
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sluice/base/status.h"
+#include "sluice/rpc/lane_channel.h"
 #include "sluice/rpc/utf8.h"
 #include "sluice/tensor/buffer.h"
 
@@ -48,6 +49,9 @@ grpc::Slice WarmSlice(size_t size) {
       buffer);
 }
 
+// Of all lanes of the process.
+std::atomic<int64_t> bytes_queued{0};
+
 }  // namespace
 
 grpc::ByteBuffer LaneMessage::Payload() const {
@@ -66,6 +70,12 @@ LaneConnection::LaneConnection(int fd, End end, size_t most_bytes)
 LaneConnection::~LaneConnection() {
   if (received_fd_ >= 0) close(received_fd_);
   close(fd_);
+  bytes_queued.fetch_sub(static_cast<int64_t>(queued_),
+                         std::memory_order_relaxed);
+}
+
+int64_t LaneBytesQueued() {
+  return bytes_queued.load(std::memory_order_relaxed);
 }
 
 void LaneConnection::Start() {
@@ -121,6 +131,8 @@ void LaneConnection::Enqueue(LaneHeader header, std::string_view text,
   out.fd = fd;
   MutexLock lock(mu_);
   queued_ += out.memory;
+  bytes_queued.fetch_add(static_cast<int64_t>(out.memory),
+                         std::memory_order_relaxed);
   outgoing_.push_back(std::move(out));
 }
 
@@ -153,6 +165,8 @@ bool LaneConnection::SendNext() {
       gone = std::move(outgoing_.front());
       outgoing_.pop_front();
       queued_ -= gone.memory;
+      bytes_queued.fetch_sub(static_cast<int64_t>(gone.memory),
+                             std::memory_order_relaxed);
       return true;
     }
     flushing_ = false;

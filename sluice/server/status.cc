@@ -10,6 +10,7 @@
 #include "sluice/kernel/step.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/client_call.h"
+#include "sluice/rpc/lane_channel.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/tensor/buffer.h"
 
@@ -28,6 +29,7 @@ class Snapshot {
     out_.set_uptime_seconds(Age(task_.started));
     AddSessions();
     AddWaits();
+    AddQueues();
     AddPeers();
     AddCounters();
     AddPools();
@@ -101,6 +103,22 @@ class Snapshot {
       out->set_step_id(step_id);
       out->set_bytes_left(static_cast<int64_t>(bytes));
     }
+  }
+
+  void AddQueues() {
+    for (const DeviceInfo& info : task_.worker->devices()) {
+      Device* device = task_.worker->FindDevice(info.text);
+      for (const auto& [name, depth] : device->resources().ListQueues()) {
+        pb::TaskStatus::Queue* out = out_.add_queues();
+        out->set_device(info.text);
+        out->set_name(name);
+        out->set_kind(depth.kind);
+        out->set_elements(depth.elements);
+        out->set_adding(depth.adding);
+        out->set_taking(depth.taking);
+      }
+    }
+    out_.set_lane_bytes_queued(LaneBytesQueued());
   }
 
   void AddPeers() {

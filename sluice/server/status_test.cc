@@ -96,6 +96,12 @@ TEST_F(StatusTest, ShowsWhatRunsAndWhatItWaitsFor) {
   EXPECT_THAT(text, HasSubstr("/job:ps/replica:0/task:0 at " + ps_->target()));
   EXPECT_THAT(text, HasSubstr("element on /job:ps/"));
   EXPECT_THAT(text, HasSubstr("RunGraph 1,"));
+  ASSERT_EQ(ps->queues_size(), 1);
+  EXPECT_EQ(ps->queues(0).kind(), "FIFOQueue");
+  EXPECT_EQ(ps->queues(0).elements(), 0);
+  EXPECT_EQ(ps->queues(0).taking(), 1);
+  EXPECT_THAT(text, HasSubstr("has 0 elements, 0 wait to add, 1 to take"));
+  EXPECT_THAT(text, HasSubstr("lanes: 0 B wait to be sent"));
   EXPECT_THAT(TaskStatusJson(*ps), HasSubstr("\"served_sessions\""));
 
   SLUICE_EXPECT_OK(session->Close());

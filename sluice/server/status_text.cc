@@ -34,6 +34,7 @@ class Text {
     Sessions("sessions of other masters", status_.served_sessions());
     Waits();
     Transfers();
+    Queues();
     Peers();
     Line("steps: ", status_.steps_started(), " started, ",
          status_.steps_failed(),
@@ -48,6 +49,7 @@ class Text {
       Line(pool.name(), " pool: ", pool.threads(), " threads, ", pool.queued(),
            " queued");
     }
+    Line("lanes: ", BytesText(status_.lane_bytes_queued()), " wait to be sent");
     return std::move(text_);
   }
 
@@ -94,6 +96,15 @@ class Text {
       for (const std::string& key : step.wanted_key()) {
         Line("  step ", step.step_id(), " wants ", key);
       }
+    }
+  }
+
+  void Queues() {
+    Line("queues: ", status_.queues_size());
+    for (const pb::TaskStatus::Queue& queue : status_.queues()) {
+      Line("  ", queue.name(), " (", queue.kind(), " on ", queue.device(),
+           ") has ", queue.elements(), " elements, ", queue.adding(),
+           " wait to add, ", queue.taking(), " to take");
     }
   }
 

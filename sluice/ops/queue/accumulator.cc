@@ -158,4 +158,10 @@ std::string Accumulator::DebugString() const {
                 " waiting");
 }
 
+std::optional<QueueDepth> Accumulator::depth() const {
+  MutexLock lock(mu_);
+  return QueueDepth{"accumulator", count_, 0,
+                    static_cast<int64_t>(waiters_.size())};
+}
+
 }  // namespace sluice

@@ -50,6 +50,7 @@ class Accumulator : public Resource {
   int64_t dropped() const;
 
   std::string DebugString() const override;
+  std::optional<QueueDepth> depth() const override;
 
  protected:
   // The sum. Called under the lock.

@@ -201,4 +201,13 @@ std::string Barrier::DebugString() const {
                 " ready tuples", closed_ ? ", closed" : "");
 }
 
+// Only takers wait, for tuples that are whole.
+std::optional<QueueDepth> Barrier::depth() const {
+  std::optional<QueueDepth> depth = ready_->depth();
+  depth->kind = "Barrier";
+  MutexLock lock(mu_);
+  depth->elements += static_cast<int64_t>(incomplete_.size());
+  return depth;
+}
+
 }  // namespace sluice

@@ -44,6 +44,7 @@ class Barrier : public Resource {
 
   absl::Status MatchConfig(const QueueConfig& config) const;
   std::string DebugString() const override;
+  std::optional<QueueDepth> depth() const override;
 
  private:
   // A tuple with its index in front; components that are missing hold nothing.

@@ -463,4 +463,11 @@ std::string Queue::DebugString() const {
                 " enqueues and ", dequeues_.size(), " dequeues waiting");
 }
 
+std::optional<QueueDepth> Queue::depth() const {
+  MutexLock lock(mu_);
+  return QueueDepth{std::string(kind()), Count(),
+                    static_cast<int64_t>(enqueues_.size()),
+                    static_cast<int64_t>(dequeues_.size())};
+}
+
 }  // namespace sluice

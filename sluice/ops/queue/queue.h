@@ -70,6 +70,7 @@ class Queue : public Resource {
   // An error if a queue like the one `config` describes cannot share this one.
   absl::Status MatchConfig(const QueueConfig& config) const;
   std::string DebugString() const override;
+  std::optional<QueueDepth> depth() const override;
 
  protected:
   // What messages call this kind of queue; batches may have another name.

@@ -239,4 +239,11 @@ void StagingArea::Finish(Waiters ended) {
   }
 }
 
+std::optional<QueueDepth> StagingArea::depth() const {
+  MutexLock lock(mu_);
+  return QueueDepth{"StagingArea", static_cast<int64_t>(elements_.size()),
+                    static_cast<int64_t>(puts_.size()),
+                    static_cast<int64_t>(takes_.size())};
+}
+
 }  // namespace sluice

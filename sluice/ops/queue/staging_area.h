@@ -42,6 +42,7 @@ class StagingArea : public Resource {
   int64_t size() const;
 
   std::string DebugString() const override;
+  std::optional<QueueDepth> depth() const override;
 
  private:
   struct Waiter;
