@@ -4,6 +4,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "sluice/proto/master.pb.h"
+#include "sluice/proto/task_status.pb.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/testing/service_fuzzer.h"
 
@@ -22,6 +23,8 @@ const FuzzedMethod kMethods[] = {
     {paths::kMakeCallable, &pb::MakeCallableRequest::default_instance()},
     {paths::kRunCallable, &pb::RunCallableRequest::default_instance()},
     {paths::kReleaseCallable, &pb::ReleaseCallableRequest::default_instance()},
+    // Of the task's own service.
+    {paths::kHold, &pb::HoldRequest::default_instance()},
 };
 
 // A feed, a variable, a queue to wait at when it is empty, and a sum.
@@ -243,7 +246,7 @@ class FuzzedMaster {
     has_callables_ = true;
   }
 
-  TaskUnderTest task_{LimitsForFuzzing()};
+  TaskUnderTest task_{LimitsForFuzzing(), /*with_peer=*/true};
   std::string handle_;
   bool spent_ = false;  // The session is not what it was.
   bool has_callables_ = false;

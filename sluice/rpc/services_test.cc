@@ -226,5 +226,41 @@ TEST(RunBlockingFor, AnswersWhatTakesTooMuchMemory) {
   EXPECT_EQ(call->status().code(), StatusCode::kResourceExhausted);
 }
 
+// What the fuzz targets send goes there, too.
+TEST(TaskUnderTest, RunsStepsWithItsPeer) {
+  TaskUnderTest task({}, /*with_peer=*/true);
+  constexpr char kAcross[] = R"(graph_def {
+      node { name: "c" op: "Const"
+             attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "value" value { tensor {
+               dtype: DT_FLOAT float_val: 3 tensor_shape {} } } } }
+      node { name: "there" op: "Neg" input: "c" device: "$0"
+             attr { key: "T" value { type: DT_FLOAT } } }
+      node { name: "here" op: "Neg" input: "there" device: "$1"
+             attr { key: "T" value { type: DT_FLOAT } } } } )";
+  constexpr char kCluster[] =
+      R"(target: "grpc://localhost:1" config { cluster_def { job { name: "x"
+      tasks { key: 0 value: "localhost:1" }
+      tasks { key: 2 value: "localhost:2" } } } })";
+  for (const bool own_cluster : {false, true}) {
+    std::string text = kAcross;
+    text.replace(text.find("$0"), 2, own_cluster ? "/job:x/task:2" : "/job:b");
+    text.replace(text.find("$1"), 2, own_cluster ? "/job:x/task:0" : "/job:a");
+    if (own_cluster) text += kCluster;
+    pb::CreateSessionResponse session;
+    SLUICE_ASSERT_OK(task.Call(paths::kCreateSession,
+                               Parsed<pb::CreateSessionRequest>(text),
+                               &session));
+    pb::RunStepRequest request;
+    request.set_session_handle(session.session_handle());
+    request.add_fetch("here:0");
+    pb::RunStepResponse response;
+    SLUICE_ASSERT_OK(task.Call(paths::kRunStep, request, &response));
+    ASSERT_EQ(response.tensor_size(), 1);
+    EXPECT_EQ(TensorFromProto(response.tensor(0).tensor())->scalar<float>(),
+              3.0f);
+  }
+}
+
 }  // namespace
 }  // namespace sluice

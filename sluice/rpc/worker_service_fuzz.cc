@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "sluice/proto/collective.pb.h"
+#include "sluice/proto/task_status.pb.h"
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/testing/service_fuzzer.h"
@@ -29,6 +30,8 @@ const FuzzedMethod kMethods[] = {
     {paths::kMarkRecvFinished,
      &pb::MarkRecvFinishedRequest::default_instance()},
     {paths::kGetStepSequence, &pb::GetStepSequenceRequest::default_instance()},
+    // Of the task's own service.
+    {paths::kHold, &pb::HoldRequest::default_instance()},
 };
 
 // Stands for the incarnation of the device in the keys of an input.
@@ -237,7 +240,7 @@ class FuzzedWorker {
     CleanUp(request.step_id());
   }
 
-  TaskUnderTest task_{LimitsForFuzzing()};
+  TaskUnderTest task_{LimitsForFuzzing(), /*with_peer=*/true};
   const uint64_t incarnation_;
   const std::string incarnation_text_;
   std::vector<std::string> graphs_;  // Their handles.

@@ -179,6 +179,10 @@ inline const std::vector<std::string>& WordsForFuzzing() {
                                   kHandleInInput,
                                   TaskUnderTest::kDevice,
                                   "/job:a",
+                                  "/job:b",
+                                  "/job:b/replica:0/task:0/device:CPU:0",
+                                  TaskUnderTest::kAddress,
+                                  TaskUnderTest::kAskerAddress,
                                   "/cpu:0",
                                   "/gpu:0"};
     for (size_t i = 0; i < ops; ++i) {
