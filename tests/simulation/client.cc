@@ -100,8 +100,9 @@ Tensor MarkAt(int mark) {
 }
 
 // The same update as the graph's own, by nodes that came later.
-pb::GraphDef MakeExtension() {
+pb::GraphDef MakeExtension(const pb::GraphDef& graph) {
   pb::GraphDef def;
+  *def.mutable_versions() = graph.versions();
   for (int p = 0; p < kNumPs; ++p) {
     pb::NodeDef* node = def.add_node();
     node->set_name(StrCat("late", p));
@@ -376,7 +377,7 @@ Fiber Client::Extend(OpenSession* session, Cancellation* life,
   pb::ExtendSessionRequest request;
   request.set_session_handle(session->handle);
   request.set_current_graph_version(session->version);
-  *request.mutable_graph_def() = MakeExtension();
+  *request.mutable_graph_def() = MakeExtension(graphs_->front());
   CallAnswer answer =
       co_await Call(session->address, paths::kExtendSession, request,
                     "ExtendSession", nanoseconds(0), /*may_wait=*/false, life);

@@ -32,8 +32,8 @@ struct Simulated {
     task.Kill().IgnoreError();
     asker.Kill().IgnoreError();
   }
-  // Lets everything happen that will, but for what comes of long silence: nobody
-  // holds the sessions of these suites.
+  // Lets everything happen that will, but for what comes of long silence:
+  // nobody holds the sessions of these suites.
   void Run() {
     const SteadyTime until = scheduler.Now() + sim::seconds(5);
     while (scheduler.RunOne(until)) {
