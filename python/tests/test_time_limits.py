@@ -87,11 +87,13 @@ def test_a_step_does_not_wait_for_who_opens_the_session(half_a_cluster, kind):
         except tf.errors.CancelledError:
             ended.append(True)
 
-    with tf.Graph().as_default():
+    with tf.Graph().as_default(), tf.device("/job:peer"):
         one = tf.constant(1)
         sess = tf.Session(_target(half_a_cluster, kind))
         opener = threading.Thread(target=open_session, daemon=True)
         opener.start()
+        while not _sluice.late_tasks(half_a_cluster.target):
+            pass
         with pytest.raises(tf.errors.DeadlineExceededError):
             sess.run(one, options=tf.RunOptions(timeout_in_ms=300))
         sess.close()
@@ -119,7 +121,7 @@ def test_ctrl_c_ends_the_wait_for_who_opens_the_session(half_a_cluster, kind,
         with pytest.raises(tf.errors.CancelledError):
             sess.run(one)
 
-    with tf.Graph().as_default():
+    with tf.Graph().as_default(), tf.device("/job:peer"):
         one = tf.constant(1)
         sess = tf.Session(_target(half_a_cluster, kind))
         opener = threading.Thread(target=open_session, daemon=True)

@@ -1,6 +1,6 @@
 #include "sluice/kernel/device.h"
 
-#include "sluice/kernel/memory_limit.h"
+#include "sluice/base/memory_limit.h"
 
 namespace sluice {
 

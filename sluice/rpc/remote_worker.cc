@@ -649,7 +649,7 @@ class RemoteRendezvous : public Rendezvous,
     peer->RecvTensor(step_id_, std::string(key), &calls_,
                      [self = shared_from_this(), done = std::move(done)](
                          absl::StatusOr<Parcel> parcel) mutable {
-                       done(std::move(parcel));
+                       done(self->OrAbort(std::move(parcel)));
                      });
   }
 
@@ -668,7 +668,7 @@ class RemoteRendezvous : public Rendezvous,
     peer->RecvTensors(step_id_, keys, &calls_,
                       [self = shared_from_this(), done = std::move(done)](
                           absl::StatusOr<std::vector<Parcel>> parcels) mutable {
-                        done(std::move(parcels));
+                        done(self->OrAbort(std::move(parcels)));
                       });
   }
 
@@ -680,6 +680,13 @@ class RemoteRendezvous : public Rendezvous,
  private:
   static std::string_view SourceOf(std::string_view key) {
     return TaskOf(key.substr(0, key.find(';')));
+  }
+  // The calls of an aborted step end one after the other. The peer that hears
+  // of the first may end the others before they are cancelled here.
+  template <typename T>
+  absl::StatusOr<T> OrAbort(absl::StatusOr<T> received) const {
+    if (received.ok() || !calls_.cancelled()) return received;
+    return calls_.status();
   }
   // Nobody here would ever send what a task has that this one does not know.
   absl::Status Stranger(std::string_view task) const {

@@ -328,6 +328,7 @@ TEST_F(WorkerSessionsTest, ThePartialCallsOfAStepAreOfOneGraph) {
   SLUICE_ASSERT_OK(RunGraph(run));
   EXPECT_THAT(RunGraph(other), StatusIs(StatusCode::kInvalidArgument,
                                         HasSubstr("runs another graph")));
+  SLUICE_EXPECT_OK(DeleteWorkerSession("s"));  // Ends the wait.
 }
 
 // Also when its last call is there already.

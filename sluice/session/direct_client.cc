@@ -91,7 +91,7 @@ class DirectClient : public SessionClient {
 
   absl::Status Sync(const Graph& graph, const RunOptions& options) override {
     SLUICE_RETURN_IF_ERROR(TakeTurn(options));
-    absl::Status status = SyncInTurn(graph, options);
+    absl::Status status = SyncInTurn(graph);
     turn_.GiveBack();
     return status;
   }
@@ -300,8 +300,8 @@ class DirectClient : public SessionClient {
     return status;
   }
 
-  absl::Status SyncInTurn(const Graph& graph, const RunOptions& options) {
-    if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open(graph, options));
+  absl::Status SyncInTurn(const Graph& graph) {
+    if (session_ == nullptr) SLUICE_RETURN_IF_ERROR(Open(graph));
     int now = NumNodes(graph);
     if (sent_ == now) return absl::OkStatus();
     SLUICE_RETURN_IF_ERROR(session_->Extend([&](Graph& copy) {
@@ -326,7 +326,8 @@ class DirectClient : public SessionClient {
     return waiter->Take();
   }
 
-  absl::Status Open(const Graph& graph, const RunOptions& run_options) {
+  // The time of a step begins when its session is open, as in TensorFlow.
+  absl::Status Open(const Graph& graph) {
     SessionOptions options = config_.options;
     {
       const auto held = LockGraph(config_);
@@ -335,7 +336,7 @@ class DirectClient : public SessionClient {
       }
     }
     using SessionPtr = std::shared_ptr<MasterSession>;
-    const Limit limit = {DeadlineIn(TimeoutOf(run_options)),
+    const Limit limit = {DeadlineIn(config_.options.operation_timeout_ms),
                          "Operation timed out.", config_.interrupted};
     SLUICE_ASSIGN_OR_RETURN(
         SessionPtr session,

@@ -33,7 +33,7 @@ class RemoteClient : public SessionClient {
   absl::Status Sync(const Graph& graph, const RunOptions& options) override {
     SLUICE_RETURN_IF_ERROR(TakeTurn(options));
     absl::Status status =
-        handle_.empty() ? Open(graph, options) : Extend(graph, options);
+        handle_.empty() ? Open(graph) : Extend(graph, options);
     turn_.GiveBack();
     return status;
   }
@@ -273,7 +273,8 @@ class RemoteClient : public SessionClient {
     for (const auto& call : open) call->Cancel(why);
   }
 
-  absl::Status Open(const Graph& graph, const RunOptions& run_options) {
+  // The time of a step begins when its session is open, as in TensorFlow.
+  absl::Status Open(const Graph& graph) {
     pb::CreateSessionRequest request;
     if (config_.config_proto.empty()) {
       SessionOptionsToConfig(config_.options, request.mutable_config());
@@ -291,7 +292,7 @@ class RemoteClient : public SessionClient {
     }
     pb::CreateSessionResponse response;
     SLUICE_RETURN_IF_ERROR(Call(paths::kCreateSession, request, &response,
-                                TimeoutOf(run_options),
+                                config_.options.operation_timeout_ms,
                                 config_.options.task_deadline.count()));
     {
       MutexLock lock(mu_);

@@ -1,4 +1,4 @@
-#include "sluice/kernel/memory_limit.h"
+#include "sluice/base/memory_limit.h"
 
 #include <unistd.h>
 

@@ -1,11 +1,9 @@
-#include "sluice/kernel/memory_limit.h"
+#include "sluice/base/memory_limit.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
-
-#include "sluice/kernel/testing/op_test.h"
 
 namespace sluice {
 namespace {
