@@ -292,7 +292,9 @@ size_t VirtualBytes() {
 }
 
 TEST_F(ServicesTest, AnAnswerForWhichThereIsNoMemoryEndsTheStepOnly) {
-  if (kAddressSanitizer) GTEST_SKIP() << "It ends the process itself";
+  if (kAddressSanitizer || kThreadSanitizer) {
+    GTEST_SKIP() << "It ends the process itself";
+  }
   constexpr int64_t kBytes = int64_t{256} << 20;
   SLUICE_ASSERT_OK(Open(StrCat(R"(
       node { name: "n" op: "Const"

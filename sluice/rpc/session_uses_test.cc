@@ -113,9 +113,9 @@ std::string PeerOfACall(const std::string& listen, const std::string& host) {
   options.address = listen;
   options.handler = [&](const std::shared_ptr<ServerCall>& call) {
     peer = call->peer();
-    handled.Notify();
     EXPECT_TRUE(ConnectedPeers().contains(peer)) << peer;
     call->Reply(*ToByteBuffer(pb::HoldResponse()));
+    handled.Notify();
   };
   auto server = GenericServer::Start(std::move(options));
   if (!server.ok()) return "";

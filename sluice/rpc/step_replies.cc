@@ -13,6 +13,9 @@ namespace {
 // Of memory for an answer, beside its bytes.
 constexpr size_t kCostOfOne = 512;
 
+// When a connection breaks, all its calls do, one after the other.
+constexpr std::chrono::nanoseconds kAllBroken = std::chrono::milliseconds(50);
+
 }  // namespace
 
 void StepAudience::Join(std::shared_ptr<ServerCall> call) {
@@ -58,10 +61,23 @@ void StepAudience::Leave(const ServerCall* call) {
   const auto left = gone->deadline() - std::chrono::system_clock::now();
   if (left <= left.zero()) {
     AbandonIfAlone();
-  } else {
-    CallLater(std::min<std::chrono::nanoseconds>(kept_.grace, left),
-              [self = shared_from_this()] { self->AbandonIfAlone(); });
+    return;
   }
+  // Nor does one that has another call open: it has cancelled this one.
+  const auto grace = std::min<std::chrono::nanoseconds>(kept_.grace, left);
+  const auto first = std::min(kAllBroken, grace);
+  CallLater(first, [self = shared_from_this(), rest = grace - first] {
+    if (rest <= rest.zero() || self->ClientIsThere()) {
+      self->AbandonIfAlone();
+    } else {
+      CallLater(rest, [self] { self->AbandonIfAlone(); });
+    }
+  });
+}
+
+bool StepAudience::ClientIsThere() const {
+  const std::shared_ptr<AudienceTable> table = table_.lock();
+  return table != nullptr && table->IsHeld(session_);
 }
 
 void StepAudience::AbandonIfAlone() {
@@ -226,6 +242,11 @@ void AudienceTable::Forget(std::string_view handle) {
   sessions_.erase(it);
   for (const auto& kept : gone->kept) kept_.erase(kept);
   bytes_ -= gone->bytes;
+}
+
+bool AudienceTable::IsHeld(const std::weak_ptr<Session>& weak) const {
+  const std::shared_ptr<Session> session = weak.lock();
+  return session != nullptr && holds_ && holds_(session->handle);
 }
 
 StepReplies::Found StepReplies::FindOrAdd(std::string_view session,

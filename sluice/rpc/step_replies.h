@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -19,6 +20,10 @@
 namespace sluice {
 
 class StepAudience;
+
+// Whether the client of a session has another call open that belongs to it. May
+// be empty: nobody knows.
+using HoldsSession = std::function<bool(const std::string& handle)>;
 
 // How long answers are kept, and how many.
 struct RepliesKept {
@@ -38,7 +43,8 @@ struct RepliesKept {
 // those that were answered not long ago. Thread-safe.
 class AudienceTable : public std::enable_shared_from_this<AudienceTable> {
  public:
-  explicit AudienceTable(const RepliesKept& kept) : limits_(kept) {}
+  AudienceTable(const RepliesKept& kept, HoldsSession holds)
+      : limits_(kept), holds_(std::move(holds)) {}
 
   struct Session;
   std::shared_ptr<StepAudience> FindOrAdd(std::string_view session,
@@ -49,6 +55,7 @@ class AudienceTable : public std::enable_shared_from_this<AudienceTable> {
   void Answered(const std::weak_ptr<Session>& session, int64_t request_id,
                 size_t bytes);
   void Forget(std::string_view session);
+  bool IsHeld(const std::weak_ptr<Session>& session) const;
 
  private:
   struct Kept {
@@ -66,6 +73,7 @@ class AudienceTable : public std::enable_shared_from_this<AudienceTable> {
   void DropOldAfter(std::chrono::nanoseconds delay);
 
   const RepliesKept limits_;
+  const HoldsSession holds_;
   Mutex mu_;
   absl::flat_hash_map<std::string, std::shared_ptr<Session>> sessions_
       SLUICE_GUARDED_BY(mu_);
@@ -102,6 +110,7 @@ class StepAudience : public std::enable_shared_from_this<StepAudience> {
 
  private:
   void Leave(const ServerCall* call);
+  bool ClientIsThere() const;
   void AbandonIfAlone();
   void Answer(grpc::ByteBuffer reply, absl::Status error);
 
@@ -122,8 +131,9 @@ class StepAudience : public std::enable_shared_from_this<StepAudience> {
 // Thread-safe.
 class StepReplies {
  public:
-  explicit StepReplies(const RepliesKept& kept = {})
-      : kept_(kept), table_(std::make_shared<AudienceTable>(kept)) {}
+  explicit StepReplies(const RepliesKept& kept = {}, HoldsSession holds = {})
+      : kept_(kept),
+        table_(std::make_shared<AudienceTable>(kept, std::move(holds))) {}
 
   struct Found {
     // Null if the id was used in the session for another request.

@@ -112,6 +112,20 @@ std::shared_ptr<FakeCall> PatientCall() {
   return call;
 }
 
+// Ctrl-C, for one: the client is there and does not want the step.
+TEST(StepReplies, AClientThatStillHoldsItsSessionHasCancelledTheStep) {
+  StepReplies replies(
+      RepliesKept{.grace = std::chrono::hours(1)},
+      [](const std::string& handle) { return handle == "session"; });
+  auto cancelled = PatientCall();
+  Notification over;
+  auto audience = Find(replies, 7).audience;
+  audience->Join(cancelled);
+  audience->OnAbandoned([&] { over.Notify(); });
+  cancelled->go_away();
+  EXPECT_TRUE(over.WaitFor(std::chrono::seconds(60)));
+}
+
 TEST(StepReplies, AStepGoesOnForAClientThatComesBackSoon) {
   StepReplies replies(RepliesKept{.grace = std::chrono::hours(1)});
   auto lost = PatientCall();

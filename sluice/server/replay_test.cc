@@ -502,6 +502,7 @@ TEST(Services, GiveAGraphTheSameSequenceOfSteps) {
 
 // Other masters than ours know of no time but that of the step.
 TEST(RemoteSession, TellsTheTimeOfEachStep) {
+  Mutex mu;
   std::vector<int64_t> told;
   GenericServer::Options options;
   options.address = "localhost:0";
@@ -514,7 +515,10 @@ TEST(RemoteSession, TellsTheTimeOfEachStep) {
     }
     pb::RunStepRequest step;
     EXPECT_TRUE(FromByteBuffer(&call->request(), &step));
-    told.push_back(step.options().timeout_in_ms());
+    {
+      MutexLock lock(mu);
+      told.push_back(step.options().timeout_in_ms());
+    }
     call->Reply(*ToByteBuffer(pb::RunStepResponse()));
   };
   const auto server = *GenericServer::Start(std::move(options));
@@ -528,6 +532,7 @@ TEST(RemoteSession, TellsTheTimeOfEachStep) {
   own.timeout_ms = 40000;
   SLUICE_EXPECT_OK(session->Run({}, {}, {node}, nullptr));
   SLUICE_EXPECT_OK(session->Run({}, {}, {node}, own, nullptr, nullptr));
+  MutexLock lock(mu);
   EXPECT_EQ(told, (std::vector<int64_t>{50000, 40000}));
 }
 
