@@ -2,6 +2,7 @@
 cluster by the command SLUICE, kills and restarts them, and looks at what that
 means for a client: variables, peers that are lost, queues."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -153,12 +154,18 @@ def queues_close_and_cancel():
 if __name__ == '__main__':
   start('ps')
   start('worker')
+  result = 1
   try:
     run_checks([
         variables_outlive_their_session_but_not_their_task,
         a_dead_ps_is_unavailable_and_a_restarted_one_aborts,
         a_restarted_master_knows_no_session, a_dequeue_ends_with_its_ps,
         queues_close_and_cancel])
+  except SystemExit as end:
+    result = end.code
   finally:
     for job in PORTS:
       kill(job)
+    sys.stdout.flush()
+    # TensorFlow's end of a session that is open still waits for its master.
+    os._exit(result)
