@@ -259,6 +259,8 @@ class FastDecoder {
     while (const uint32_t tag = in_->ReadTag()) {
       if (!ReadField(tag)) return false;
     }
+    // A tag of 0 is not the end.
+    if (outside_ == nullptr && !in_->ConsumedEntireMessage()) return false;
     return out_->dead || out_->tensor.initialized();
   }
 
@@ -291,6 +293,7 @@ class FastDecoder {
   }
 
   bool ReadTensor(uint32_t length) {
+    tensor_end_ = in_->CurrentPosition() + int64_t{length};
     const auto limit = in_->PushLimit(static_cast<int>(length));
     while (const uint32_t field = in_->ReadTag()) {
       uint32_t size;
@@ -312,7 +315,9 @@ class FastDecoder {
         return false;
       }
     }
+    if (outside_ == nullptr && in_->BytesUntilLimit() != 0) return false;
     in_->PopLimit(limit);
+    tensor_end_ = -1;
     return true;
   }
 
@@ -321,7 +326,12 @@ class FastDecoder {
     absl::StatusOr<Shape> shape = ShapeFromProto(shape_);
     const DType type = static_cast<DType>(dtype_);
     if (!shape.ok() || ElementSize(type) == 0 || IsRef(type)) return false;
-    if (outside_ != nullptr && size != outside_->size) return false;
+    if (outside_ != nullptr) {
+      // They end what they are in, where it is said to end.
+      const int64_t end = in_->CurrentPosition() + int64_t{size};
+      if (size != outside_->size) return false;
+      if (tensor_end_ >= 0 && end != tensor_end_) return false;
+    }
     if (outside_ != nullptr && outside_->lent != nullptr) {
       // Divided: the size times that of an element may be more than 64 bits.
       if (size != total || total % ElementSize(type) != 0 ||
@@ -353,6 +363,8 @@ class FastDecoder {
   uint64_t dtype_ = 0;
   pb::TensorShapeProto shape_;
   uint64_t total_ = 0;
+  // Where the tensor that is being read ends; -1 outside of one.
+  int64_t tensor_end_ = -1;
 };
 
 }  // namespace
