@@ -364,6 +364,12 @@ TEST_F(LeftOutTest, OnlyStepsThatReachTheTaskWaitForIt) {
   EXPECT_TRUE(session_->Plan({{}, {}, {"on_a"}}).ok());
   const auto first = Plan("on_b");
   EXPECT_FALSE(first->made.HasBeenNotified());
+  const auto waits = [&] {
+    return std::ranges::count(WaitTable::Global().List(),
+                              StrCat("session ", session_->handle()),
+                              &WaitInfo::where);
+  };
+  EXPECT_EQ(waits(), 1);
   // Everything is placed again when the graph grows.
   SLUICE_ASSERT_OK(session_->Extend([](Graph& graph) {
     Scope scope(graph);
@@ -391,6 +397,7 @@ TEST_F(LeftOutTest, OnlyStepsThatReachTheTaskWaitForIt) {
     SLUICE_EXPECT_OK(planning->plan.status());
   }
   EXPECT_EQ(session_->devices().size(), 2);
+  EXPECT_EQ(waits(), 0);
   EXPECT_THAT(b.sessions, ElementsAre(session_->handle()));
   SLUICE_EXPECT_OK(*Close(*session_));
   EXPECT_THAT(b.sessions, IsEmpty());

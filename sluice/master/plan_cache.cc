@@ -65,6 +65,23 @@ PlanCache::PlanPtr PlanCache::Find(const StepSignature& signature) {
   return it->second->plan;
 }
 
+std::vector<PlanCache::PlanPtr> PlanCache::TakeIf(
+    absl::FunctionRef<bool(const PlanPtr&)> pred) {
+  std::vector<PlanPtr> taken;
+  MutexLock lock(mu_);
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const Entry& entry = *it->second;
+    if (entry.plan == nullptr || !pred(entry.plan)) {
+      ++it;
+      continue;
+    }
+    taken.push_back(entry.plan);
+    ages_.erase(entry.age);
+    entries_.erase(it++);
+  }
+  return taken;
+}
+
 void PlanCache::Clear() {
   absl::flat_hash_map<StepSignature, EntryPtr> gone;
   MutexLock lock(mu_);

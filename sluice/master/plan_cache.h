@@ -37,6 +37,9 @@ class PlanCache {
   void FindOrBuild(const StepSignature& signature, Builder build, Done done);
   // Only what is there; null otherwise.
   PlanPtr Find(const StepSignature& signature);
+  // Removes and returns the plans for which `pred` is true. It must not ask the
+  // cache.
+  std::vector<PlanPtr> TakeIf(absl::FunctionRef<bool(const PlanPtr&)> pred);
   void Clear();
 
  private:

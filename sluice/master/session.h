@@ -97,7 +97,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   using PlanOr = absl::StatusOr<std::shared_ptr<const StepPlan>>;
   // The plan for a signature, made at first use: cut on this thread, then
-  // registered with the workers.
+  // registered with the workers. Made anew if tasks were restarted meanwhile
+  // that had kept nothing.
   void PlanAsync(const StepSignature& signature,
                  absl::AnyInvocable<void(PlanOr)> done);
   // The same, and waits for it.
@@ -105,6 +106,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   // The same, or null if it would have to be made. Never blocks for long.
   std::shared_ptr<const StepPlan> FindPlan(const StepSignature& signature);
+  // Whether a step of this plan met a task that is gone. Who keeps a plan asks
+  // this before each step, and if so PlanAsync for one that may be another.
+  static bool IsDoubtful(const StepPlan& plan);
 
   struct RunArgs {
     std::span<const Tensor> feeds;  // In signature order; valid until done.
@@ -129,14 +133,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // A plan under a number, with its options, until it is released. Making one
   // blocks as Plan does.
   struct Callable {
+    StepSignature signature;
     std::shared_ptr<const StepPlan> plan;
     RunOptions options;
-    int num_feeds = 0;
-    int num_fetches = 0;
   };
   absl::StatusOr<int64_t> MakeCallable(const StepSignature& signature,
                                        const RunOptions& options);
-  absl::StatusOr<Callable> FindCallable(int64_t handle);
+  absl::StatusOr<std::shared_ptr<const Callable>> FindCallable(int64_t handle);
   absl::Status ReleaseCallable(int64_t handle);
 
   // Prepares a step that is run in several calls and returns its name. Blocks
@@ -171,8 +174,18 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
  private:
   struct State;
   explicit MasterSession(std::unique_ptr<State> state);
-  void MakePlan(const StepSignature& signature,
+  void FindOrMakePlan(const StepSignature& signature,
+                      absl::AnyInvocable<void(PlanOr)> done);
+  // Tasks may be restarted while it is made; `tries` bounds how often.
+  void MakePlan(const StepSignature& signature, int tries,
                 absl::AnyInvocable<void(PlanOr)> done);
+  // Asks the tasks of a doubtful plan who they are. `done` gets whether another
+  // has to be made; if not, the plan is the best there is.
+  void Renew(std::shared_ptr<const StepPlan> plan,
+             absl::AnyInvocable<void(bool)> done);
+  bool TakeRestarts(
+      const StepPlan& plan,
+      const std::map<std::string, std::vector<DeviceInfo>>& answers);
   static void TryToCreate(const MasterEnv& env, const SessionOptions& options,
                           std::shared_ptr<Cancellation> cancellation, int tries,
                           CreateDone done);
@@ -185,6 +198,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void OpenOn(std::vector<struct ConnectedTask> tasks,
               const std::set<std::string>& names);
   absl::Status TakeIn(std::span<const struct ConnectedTask> tasks);
+  // The session is not used on them, but may be open there.
+  void LeaveOpen(std::span<const struct ConnectedTask> tasks);
   void Attached(absl::Status status, const std::set<std::string>& names);
   void FinishStep(struct MasterStep* step);
   // Ends a cancelled step on all its tasks before its client hears of it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
 #include "sluice/master/connect.h"
@@ -52,6 +53,9 @@ void MasterSession::Attach(const std::set<std::string>& names, Done done) {
       state_->waiting_attach.push_back({names, std::move(done)});
       if (state_->attaching != nullptr) return;
       state_->attaching = cancellation;
+      state_->attach_wait = WaitTable::Global().Add(
+          {StrCat("the opening of the session on ", absl::StrJoin(names, ", ")),
+           StrCat("session ", handle()), 0, TheClock().Now(), *names.begin()});
     }
   }
   if (!gone.ok()) {
@@ -89,24 +93,22 @@ void MasterSession::OpenOn(std::vector<ConnectedTask> tasks,
     opening->left = opening->tasks.size();
   }
   for (const ConnectedTask& task : opening->tasks) {
-    task.worker->CreateSession(
-        state_->RequestFor(task), [self = shared_from_this(), opening,
-                                   names](const absl::Status& answer) {
-          absl::Status status;
-          {
-            MutexLock lock(opening->mu);
-            opening->status.Update(answer);
-            if (--opening->left > 0) return;
-            status = opening->status;
-          }
-          if (status.ok()) status = self->TakeIn(opening->tasks);
-          if (!status.ok()) {
-            for (const ConnectedTask& opened : opening->tasks) {
-              opened.worker->DeleteSession(self->handle(), [](absl::Status) {});
-            }
-          }
-          self->Attached(std::move(status), names);
-        });
+    task.worker->CreateSession(state_->RequestFor(task),
+                               [self = shared_from_this(), opening,
+                                names](const absl::Status& answer) {
+                                 absl::Status status;
+                                 {
+                                   MutexLock lock(opening->mu);
+                                   opening->status.Update(answer);
+                                   if (--opening->left > 0) return;
+                                   status = opening->status;
+                                 }
+                                 if (status.ok())
+                                   status = self->TakeIn(opening->tasks);
+                                 if (!status.ok())
+                                   self->LeaveOpen(opening->tasks);
+                                 self->Attached(std::move(status), names);
+                               });
   }
 }
 
@@ -123,7 +125,24 @@ absl::Status MasterSession::TakeIn(std::span<const ConnectedTask> tasks) {
   MutexLock lock(state_->mu);
   if (state_->closed) return state_->closed_cause;
   state_->tasks = std::move(after);
+  for (const ConnectedTask& task : tasks) state_->maybe_open.erase(task.name);
   return absl::OkStatus();
+}
+
+void MasterSession::LeaveOpen(std::span<const ConnectedTask> tasks) {
+  {
+    MutexLock lock(state_->mu);
+    if (!state_->closed) {
+      // Not closed now: a worker refuses a session that was closed before.
+      for (const ConnectedTask& task : tasks) {
+        state_->maybe_open[task.name] = task.worker;
+      }
+      return;
+    }
+  }
+  for (const ConnectedTask& task : tasks) {
+    task.worker->DeleteSession(handle(), [](absl::Status) {});
+  }
 }
 
 void MasterSession::Attached(absl::Status status,
@@ -132,6 +151,7 @@ void MasterSession::Attached(absl::Status status,
   {
     MutexLock lock(state_->mu);
     state_->attaching = nullptr;
+    WaitTable::Global().Remove(state_->attach_wait);
     waiting.swap(state_->waiting_attach);
   }
   for (State::WaitingAttach& each : waiting) {

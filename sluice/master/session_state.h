@@ -31,6 +31,7 @@ class StepPlan {
   struct TaskPart {
     std::string task;
     std::shared_ptr<WorkerInterface> worker;
+    uint64_t incarnation = 0;  // Of the task's first device when it was cut.
     std::shared_ptr<RegisteredGraph> graph;
     bool has_client_edges = false;
     std::shared_ptr<const Graph> definition;
@@ -41,6 +42,9 @@ class StepPlan {
   bool partial = false;
   // Tensors change hands between its devices or tasks.
   bool has_transfers = false;
+  // A step found a task gone or restarted: before the next one somebody has to
+  // look whether the tasks are still those it was made for.
+  mutable std::atomic<bool> doubtful{false};
   // Counted if the session builds a cost model.
   mutable std::atomic<int64_t> steps{0};
 };
@@ -136,11 +140,18 @@ struct MasterSession::State {
   std::shared_ptr<const SessionTasks> tasks SLUICE_GUARDED_BY(mu);
   // Ends the search for tasks that were left out; null if there is none.
   std::shared_ptr<Cancellation> attaching SLUICE_GUARDED_BY(mu);
+  WaitTable::Token attach_wait SLUICE_GUARDED_BY(mu) = 0;
   struct WaitingAttach {
     std::set<std::string> names;
     Done done;
   };
   std::vector<WaitingAttach> waiting_attach SLUICE_GUARDED_BY(mu);
+  // Tasks that were left out and may have the session all the same: the answer
+  // got lost, or what was taken for its life before was this one.
+  std::map<std::string, std::shared_ptr<WorkerInterface>> maybe_open
+      SLUICE_GUARDED_BY(mu);
+  // Where steps may have left something that the next ones build on.
+  std::set<std::string> tasks_with_state SLUICE_GUARDED_BY(mu);
   bool closed SLUICE_GUARDED_BY(mu) = false;
   absl::Status closed_cause SLUICE_GUARDED_BY(mu);  // For calls under way.
   absl::flat_hash_set<std::shared_ptr<struct MasterStep>> running
@@ -149,7 +160,8 @@ struct MasterSession::State {
   absl::flat_hash_map<std::string, std::shared_ptr<OpenPartialRun>> partial_runs
       SLUICE_GUARDED_BY(mu);
   int64_t next_partial_run SLUICE_GUARDED_BY(mu) = 0;
-  absl::flat_hash_map<int64_t, Callable> callables SLUICE_GUARDED_BY(mu);
+  absl::flat_hash_map<int64_t, std::shared_ptr<const Callable>> callables
+      SLUICE_GUARDED_BY(mu);
   int64_t next_callable SLUICE_GUARDED_BY(mu) = 0;
   // When EndLateSteps is called next.
   SteadyTime next_look SLUICE_GUARDED_BY(mu) = SteadyTime::max();
@@ -212,7 +224,10 @@ struct MasterSession::State {
     // Only what has state must stay where it is.
     for (int id = 0; id < placed_nodes; ++id) {
       Node* node = graph.node(id);
-      if (!node->op().def.stateful) node->set_assigned_device("");
+      if (!node->op().def.stateful ||
+          now->Find(TaskOf(node->assigned_device())) == nullptr) {
+        node->set_assigned_device("");
+      }
     }
     place.absent = now->absent;
     // A step that reaches the node waits for the task.
@@ -233,10 +248,18 @@ struct MasterSession::State {
   }
 
   void WarnOfStrays(const std::string& first) SLUICE_REQUIRES(graph_mu);
-  // `needed`: which tasks it takes that were left out. If there are any, the
-  // result is an error.
-  absl::StatusOr<std::vector<Part>> Cut(const StepSignature& signature,
-                                        std::set<std::string>* needed);
+  // `tasks`: those it was cut for. `needed`: which it takes that were left out.
+  // If there are any, the result is an error.
+  absl::StatusOr<std::vector<Part>> Cut(
+      const StepSignature& signature,
+      std::shared_ptr<const SessionTasks>* tasks,
+      std::set<std::string>* needed);
+  // Remembers which tasks keep something between steps of `plan`.
+  void NoteState(const StepPlan& plan);
+  // The task `name` was restarted and has these devices now. Whether plans for
+  // its last life may be made anew: nothing was lost with that life.
+  bool TakeRestart(const std::string& name,
+                   std::span<const DeviceInfo> devices);
   // Step ids only have to differ from those of other sessions; a random start
   // and counting on is enough and costs nothing.
   int64_t NewStepId();

@@ -556,11 +556,13 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                             master_->FindSession(request->session_handle()));
     SLUICE_RETURN_IF_ERROR(CheckNew(*request, "RunCallable"));
-    SLUICE_ASSIGN_OR_RETURN(MasterSession::Callable callable,
-                            session->FindCallable(request->handle()));
-    if (request->feed_size() != callable.num_feeds) {
+    SLUICE_ASSIGN_OR_RETURN(
+        const std::shared_ptr<const MasterSession::Callable> callable,
+        session->FindCallable(request->handle()));
+    const size_t num_feeds = callable->signature.feeds.size();
+    if (static_cast<size_t>(request->feed_size()) != num_feeds) {
       return InvalidArgument("Callable ", request->handle(), " takes ",
-                             callable.num_feeds, " feeds, but got ",
+                             num_feeds, " feeds, but got ",
                              request->feed_size());
     }
     RequestTensors tensors(limits_);
@@ -568,22 +570,41 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       SLUICE_ASSIGN_OR_RETURN(Tensor value, tensors.Read(std::move(feed)));
       run->feeds.push_back(std::move(value));
     }
-    run->fetches.resize(callable.num_fetches);
-    run->options = callable.options;
+    run->fetches.resize(callable->signature.fetches.size());
+    run->options = callable->options;
+    if (!MasterSession::IsDoubtful(*callable->plan)) {
+      Run(session, run, callable->plan);
+      return absl::OkStatus();
+    }
+    RunBlockingFor(run->call, [session, run, callable] {
+      session->PlanAsync(callable->signature,
+                         [session, run](MasterSession::PlanOr plan) {
+                           if (plan.ok()) {
+                             Run(session, run, *std::move(plan));
+                           } else {
+                             run->call->Fail(plan.status());
+                           }
+                         });
+    });
+    return absl::OkStatus();
+  }
+
+  static void Run(const std::shared_ptr<MasterSession>& session,
+                  const std::shared_ptr<RunningCallable>& run,
+                  std::shared_ptr<const StepPlan> plan) {
     MasterSession::RunArgs args;
     args.feeds = run->feeds;
     args.fetches = run->fetches;
     args.options = run->options;
     args.metadata = &run->metadata;
     const int64_t id =
-        session->Run(callable.plan, args, [run](const absl::Status& status) {
+        session->Run(std::move(plan), args, [run](const absl::Status& status) {
           AnswerInMemory(*run->call, [&] { return Encode(*run, status); });
         });
     run->call->OnCancel([session, id] {
       session->CancelStep(id,
                           Cancelled("RunCallable was cancelled by its client"));
     });
-    return absl::OkStatus();
   }
 
   static absl::StatusOr<grpc::ByteBuffer> Encode(RunningCallable& run,

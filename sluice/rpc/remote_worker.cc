@@ -485,10 +485,7 @@ class RemoteWorker : public PeerWorker,
 
   // Says where a task is that was restarted.
   absl::Status Locate(const absl::Status& status) const {
-    if (!absl::IsAborted(status) ||
-        ToStd(status.message()).find("restarted") == std::string_view::npos) {
-      return status;
-    }
+    if (!MeansRestart(status)) return status;
     return WithMessage(status, StrCat(status.message(), " (", task_, " is at ",
                                       channel_->address(), ")"));
   }

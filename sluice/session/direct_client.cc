@@ -176,6 +176,18 @@ class DirectClient : public SessionClient {
     }
   }
 
+  using PlanPtr = std::shared_ptr<const StepPlan>;
+  // The plan is made and kept even if the caller does not wait for it.
+  absl::StatusOr<PlanPtr> Plan(const StepSignature& signature,
+                               const RunOptions& options) {
+    return Ask<PlanPtr>(LimitOf(options), [&](auto, auto done) {
+      session_->PlanAsync(signature, [done = std::move(done)](
+                                         absl::StatusOr<PlanPtr> plan) mutable {
+        done(std::move(plan));
+      });
+    });
+  }
+
   absl::Status RunPlan(const std::shared_ptr<const StepPlan>& plan,
                        std::span<const Tensor> feeds, std::span<Tensor> fetches,
                        const RunOptions& options, RunMetadata* metadata) {
@@ -268,18 +280,6 @@ class DirectClient : public SessionClient {
     }
     SLUICE_RETURN_IF_ERROR(answer->waiter.Take());
     return std::move(answer->value);
-  }
-
-  using PlanPtr = std::shared_ptr<const StepPlan>;
-  // The plan is made and kept even if the caller does not wait for it.
-  absl::StatusOr<PlanPtr> Plan(const StepSignature& signature,
-                               const RunOptions& options) {
-    return Ask<PlanPtr>(LimitOf(options), [&](auto, auto done) {
-      session_->PlanAsync(signature, [done = std::move(done)](
-                                         absl::StatusOr<PlanPtr> plan) mutable {
-        done(std::move(plan));
-      });
-    });
   }
 
   int NumNodes(const Graph& graph) const {
@@ -379,22 +379,29 @@ class DirectClient : public SessionClient {
 
 class DirectStep : public PreparedStep {
  public:
-  DirectStep(DirectClient& client, std::shared_ptr<const StepPlan> plan)
-      : client_(client), plan_(std::move(plan)) {}
+  DirectStep(DirectClient& client, const StepSignature& signature,
+             std::shared_ptr<const StepPlan> plan)
+      : client_(client), signature_(signature), plan_(std::move(plan)) {}
   absl::Status Run(std::span<const Tensor> feeds, std::span<Tensor> fetches,
                    const RunOptions& options, RunMetadata* metadata) override {
-    return client_.RunPlan(plan_, feeds, fetches, options, metadata);
+    if (!MasterSession::IsDoubtful(*plan_)) {
+      return client_.RunPlan(plan_, feeds, fetches, options, metadata);
+    }
+    SLUICE_ASSIGN_OR_RETURN(const DirectClient::PlanPtr plan,
+                            client_.Plan(signature_, options));
+    return client_.RunPlan(plan, feeds, fetches, options, metadata);
   }
 
  private:
   DirectClient& client_;
+  const StepSignature signature_;
   const std::shared_ptr<const StepPlan> plan_;
 };
 
 absl::StatusOr<std::shared_ptr<PreparedStep>> DirectClient::Prepare(
     const StepSignature& signature, const RunOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(PlanPtr plan, Plan(signature, options));
-  return std::make_shared<DirectStep>(*this, std::move(plan));
+  return std::make_shared<DirectStep>(*this, signature, std::move(plan));
 }
 
 }  // namespace

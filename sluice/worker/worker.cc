@@ -23,6 +23,11 @@ absl::Status Derived(const absl::Status& status) {
   return WithMessage(status, StrCat(kDerivedMark, status.message()));
 }
 
+bool MeansRestart(const absl::Status& status) {
+  return absl::IsAborted(status) &&
+         ToStd(status.message()).find("restarted") != std::string_view::npos;
+}
+
 absl::Status NotInCluster(std::string_view what, std::string_view task,
                           std::string_view own) {
   return InvalidArgument(what, " comes from ", task,

@@ -125,6 +125,9 @@ class WorkerCache {
 absl::Status NotInCluster(std::string_view what, std::string_view task,
                           std::string_view own);
 
+// Whether a task says so of itself or of another one, in TensorFlow's words.
+bool MeansRestart(const absl::Status& status);
+
 // An error that only follows from another one carries this in front of its
 // message, so that the cause is reported and not the consequence.
 inline constexpr char kDerivedMark[] = "[_Derived_]";

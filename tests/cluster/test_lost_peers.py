@@ -153,6 +153,84 @@ def test_a_restarted_peer_aborts_the_old_session(cluster):
     assert cluster.do("double") == "did double 0.0"
 
 
+# The second worker only computes; what lasts is on the ps.
+STATELESS = """
+    import sys
+    import tensorflow as tf
+
+    target, server = sys.argv[1], None
+    if target.isdigit():  # The master is here.
+        spec = {"ps": [sys.argv[2]], "worker": sys.argv[3:]}
+        server = tf.train.Server(spec, "worker", 0)
+        target = server.target
+    with tf.device("/job:ps/task:0"):
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+        add = tf.assign_add(v, 1.0)
+    with tf.device("/job:worker/task:1"):
+        noise = tf.random_uniform([], 0.0, 1e-9)
+        double, triple = v * 2.0 + noise, v * 3.0
+    session = tf.Session(target)
+    session.run(v.initializer)
+    step = session.make_callable(double)
+    for word in sys.stdin:
+        word = word.strip()
+        try:
+            value = (step() if word == "callable" else
+                     session.run({"add": add, "double": double,
+                                  "triple": triple}[word]))
+            print("did %s %.1f" % (word, value))
+        except tf.errors.OpError as e:
+            print("failed", word, type(e).__name__)
+    """
+
+
+@pytest.mark.parametrize("master", ["elsewhere", "here"])
+def test_a_restarted_peer_that_kept_nothing_is_taken_in_again(
+        processes, addresses, master):
+    """By the same session: only steps that met the loss fail."""
+    ps, worker, other = addresses(3)
+    spec = {"ps": [ps], "worker": [worker, other]}
+    processes.server(spec, "ps")
+    peer = processes.server(spec, "worker", 1)
+    if master == "elsewhere":
+        processes.server(spec, "worker")
+        client = processes.python(STATELESS, "grpc://" + worker)
+    else:
+        client = processes.python(STATELESS, "0", ps, worker, other)
+
+    def do(word):
+        before = [len(client.lines("%s %s" % (how, word)))
+                  for how in ("did", "failed")]
+        client.say(word)
+        wait_until(lambda: before != [len(client.lines("%s %s" % (how, word)))
+                                      for how in ("did", "failed")],
+                   "the client ends what it does")
+        return client.lines(" %s " % word)[-1]
+
+    def recovers(word, value):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            line = do(word)
+            if line == "did %s %s" % (word, value):
+                return
+            assert "failed" in line
+            assert "Unavailable" in line or "Aborted" in line, line
+            assert time.monotonic() < deadline, client.output
+
+    assert do("add") == "did add 1.0"
+    for _ in range(2):
+        for word, value in (("double", 2.0), ("triple", 3.0),
+                            ("callable", 2.0)):
+            assert do(word) == "did %s %s" % (word, value)
+        peer.kill()
+        peer = processes.server(spec, "worker", 1)
+        recovers("callable", 2.0)
+        # Its other steps do not find out again.
+        for word, value in (("double", 2.0), ("triple", 3.0)):
+            assert do(word) == "did %s %s" % (word, value)
+    assert do("add") == "did add 2.0"
+
+
 def test_a_restarted_master_aborts_the_old_session(cluster):
     cluster.worker.kill()
     cluster.begin("double")

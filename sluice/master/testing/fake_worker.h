@@ -22,13 +22,17 @@ class FakeWorker : public WorkerInterface {
     DeviceInfo info;
     info.text = task_ + "/device:CPU:0";
     info.name = *DeviceName::Parse(info.text);
-    info.incarnation = 1;
+    info.incarnation = incarnation;
     return info;
   }
 
   void GetStatus(bool, Cancellation*, StatusDone done) override {
     status_calls.push_back(std::move(done));
-    if (answers_status) AnswerStatus(std::vector<DeviceInfo>{device()});
+    if (!refuses_status.ok()) {
+      AnswerStatus(refuses_status);
+    } else if (answers_status) {
+      AnswerStatus(std::vector<DeviceInfo>{device()});
+    }
   }
   void AnswerStatus(absl::StatusOr<std::vector<DeviceInfo>> devices) {
     std::vector<StatusDone> calls;
@@ -39,16 +43,24 @@ class FakeWorker : public WorkerInterface {
   void CreateSession(CreateSessionRequest request, Done done) override {
     ++created;
     if (at_create) at_create();
+    if (closed_early.contains(request.handle)) {
+      done(absl::AbortedError("closed before it was opened"));
+      return;
+    }
     if (create_status.ok()) sessions.push_back(request.handle);
     done(create_status);
   }
   void DeleteSession(const std::string& handle, Done done) override {
-    std::erase(sessions, handle);
+    if (std::erase(sessions, handle) == 0) closed_early.insert(handle);
     done(absl::OkStatus());
   }
   void RegisterGraph(RegisterGraphRequest, RegisterDone done) override {
     ++registered;
-    done(std::make_shared<RegisteredGraph>());
+    if (register_status.ok()) {
+      done(std::make_shared<RegisteredGraph>());
+    } else {
+      done(std::exchange(register_status, absl::OkStatus()));
+    }
   }
   // Steps wait for AnswerSteps or their cancellation.
   void RunGraph(const RunGraphRequest& request, Done done) override {
@@ -90,12 +102,15 @@ class FakeWorker : public WorkerInterface {
     Cancellation* cancellation;
     Done done;
   };
+  uint64_t incarnation = 1;
   bool answers_status = true;
   bool holds_ends = false;
   std::vector<Done> ends;
-  absl::Status create_status, clean_status;
+  absl::Status create_status, clean_status, refuses_status;
+  absl::Status register_status;  // Of the next graph.
   std::vector<StatusDone> status_calls;
   std::vector<std::string> sessions;
+  std::set<std::string> closed_early;
   std::vector<RunningStep> steps;
   std::function<void()> at_create, at_step_rendezvous;
   std::set<int64_t> open_steps;  // That somebody has the rendezvous of.
