@@ -266,6 +266,20 @@ void Client::Acknowledge(int mark, const std::array<Life, kNumPs>& lives) {
   if (cluster_.PsLives() == lives) pushes_[mark].lives = lives;
 }
 
+// A session must not go on as if a ps still had what it kept for it. It may go
+// on with a worker that only relays.
+void Client::CheckLives(const std::array<Life, kNumPs>& ps_lives,
+                        const std::optional<Life>& relay_life,
+                        OpenSession* session) {
+  if (!session->ps_lives) session->ps_lives = ps_lives;
+  if (*session->ps_lives != ps_lives) {
+    cluster_.Violate("a session went on after a restart of its ps");
+  }
+  if (!relay_life) return;
+  if (*session->relay_life != *relay_life) ++taken_in;
+  session->relay_life = relay_life;
+}
+
 // A client can act on these only (DESIGN D5, D7).
 void Client::CheckCode(const absl::Status& status, const std::string& what) {
   if (status.ok() || absl::IsAborted(status) || absl::IsUnavailable(status) ||
@@ -293,6 +307,7 @@ Fiber Client::Train(int w, Cancellation* life) {
   const int64_t rounds = chance.Between(1, 3);
   for (int64_t round = 0; round < rounds; ++round) {
     const bool filtered = chance.Chance(0.5);
+    const bool relays = !filtered && chance.Chance(0.6);
     OpenSession session{cluster_.worker(w).address(), ""};
     while (session.handle.empty()) {
       CallAnswer opening = co_await OpenOn(w, filtered, life);
@@ -308,8 +323,11 @@ Fiber Client::Train(int w, Cancellation* life) {
     ++sessions;
     const std::unique_ptr<Lease> lease = Hold(session);
     absl::Status status;
-    for (int64_t left = chance.Between(2, 6); left > 0 && status.ok(); --left) {
-      co_await Sleep(nanoseconds(0), milliseconds(300));
+    for (int64_t left = chance.Between(2, 12);
+         left > 0 && (status.ok() || chance.Chance(0.7)); --left) {
+      // After a failure some go on, when a lost task may be back.
+      co_await Sleep(nanoseconds(0),
+                     status.ok() ? milliseconds(300) : seconds(4));
       if (life->cancelled()) co_return;
       const int64_t dice = chance.Between(1, 14);
       if (dice > 10) {
@@ -330,10 +348,17 @@ Fiber Client::Train(int w, Cancellation* life) {
       std::string what;
       std::set<int> known;
       const auto lives = cluster_.PsLives();
+      Task& relay = cluster_.worker((w + 1) % kNumWorkers);
+      std::optional<Life> relay_life;
       const std::optional<int> mark =
           dice <= 6 ? NewMark() : std::optional<int>();
       if (mark) {
-        request = PushOf(session, *mark, !filtered && chance.Chance(0.4));
+        const bool relayed = relays && chance.Chance(0.8);
+        if (relayed) {
+          relay_life = relay.life();
+          if (!session.relay_life) session.relay_life = relay_life;
+        }
+        request = PushOf(session, *mark, relayed);
         what = StrCat("push ", *mark);
       } else if (dice <= 8) {
         request = StepOf(session);
@@ -361,6 +386,10 @@ Fiber Client::Train(int w, Cancellation* life) {
       auto result = StepResult(std::move(answer));
       status = result.status();
       CheckCode(status, what);
+      if (status.ok() && what != "enqueue" && lives == cluster_.PsLives() &&
+          (!relay_life || *relay_life == relay.life())) {
+        CheckLives(lives, relay_life, &session);
+      }
       if (status.ok() && mark) {
         Acknowledge(*mark, lives);
       } else if (status.ok() && what == "pull") {

@@ -57,6 +57,7 @@ class Client {
   int acknowledged = 0;
   int sessions = 0;
   int deaths = 0;
+  int taken_in = 0;  // Sessions that went on with a restarted worker.
   double longest_step = 0;
 
  private:
@@ -67,6 +68,9 @@ class Client {
     std::string handle;
     int64_t version = 0;    // Of its graph.
     bool extended = false;  // By Extend.
+    // Of the ps and of the worker that relays, when it first used them.
+    std::optional<std::array<Life, kNumPs>> ps_lives = {};
+    std::optional<Life> relay_life = {};
   };
   // A step that adds its mark.
   struct Push {
@@ -111,6 +115,8 @@ class Client {
   void CheckPull(const pb::RunStepResponse& response,
                  const std::set<int>& known,
                  const std::array<Life, kNumPs>& lives);
+  void CheckLives(const std::array<Life, kNumPs>& ps_lives,
+                  const std::optional<Life>& relay_life, OpenSession* session);
   void CheckCode(const absl::Status& status, const std::string& what);
   void Take(const pb::RunStepResponse& response);
 

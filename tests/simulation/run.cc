@@ -288,6 +288,7 @@ class Run {
     report.acknowledged = client_.acknowledged;
     report.sessions = client_.sessions;
     report.deaths = client_.deaths;
+    report.taken_in = client_.taken_in;
     report.longest_step = client_.longest_step;
     report.restarts = restarts_;
     report.messages = network().messages;

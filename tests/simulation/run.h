@@ -28,6 +28,7 @@ struct RunReport {
   int deaths = 0;           // Of clients.
   double longest_step = 0;  // That had nothing to wait for. Virtual seconds.
   int restarts = 0;
+  int taken_in = 0;  // Sessions that went on with a restarted worker.
   int64_t messages = 0;
   int64_t faults = 0;
   double seconds = 0;  // Virtual.

@@ -34,7 +34,9 @@ int64_t Scheduler::WallMicros() {
 
 void Scheduler::CallLater(nanoseconds delay, Callback callback) {
   if (!alive(life_)) {
-    After(nanoseconds(0), life_, std::move(callback));
+    // In order: one that comes again and again must not keep out those that
+    // end it.
+    After(delay, life_, std::move(callback));
     return;
   }
   After(delay + Between(nanoseconds(0), kLongestDelay), life_,

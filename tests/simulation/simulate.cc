@@ -44,6 +44,7 @@ int RunMany(const char* program, uint64_t first, uint64_t last) {
     sum.sessions += report.sessions;
     sum.deaths += report.deaths;
     sum.restarts += report.restarts;
+    sum.taken_in += report.taken_in;
     sum.messages += report.messages;
     sum.faults += report.faults;
     sum.seconds += report.seconds;
@@ -56,12 +57,13 @@ int RunMany(const char* program, uint64_t first, uint64_t last) {
   }
   std::printf(
       "%lu seeds, %lu with violations: %d of %d updates acknowledged, %d "
-      "sessions, %d deaths of clients, %d restarts, %ld messages, %ld faults, "
+      "sessions, %d deaths of clients, %d restarts, %d of them borne by "
+      "a session, %ld messages, %ld faults, "
       "%.0f virtual hours, "
       "longest step %.1f s\n",
       last - first + 1, bad, sum.acknowledged, sum.attempted, sum.sessions,
-      sum.deaths, sum.restarts, sum.messages, sum.faults, sum.seconds / 3600,
-      sum.longest_step);
+      sum.deaths, sum.restarts, sum.taken_in, sum.messages, sum.faults,
+      sum.seconds / 3600, sum.longest_step);
   return bad == 0 ? 0 : 1;
 }
 

@@ -44,16 +44,19 @@ TEST_F(Simulation, GraphsGoWithTheirSessionsWithoutACall) {
 TEST_F(Simulation, NoSeedBreaksAPromise) {
   int acknowledged = 0;
   int attempted = 0;
+  int taken_in = 0;
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     const RunReport report = RunSeed({.seed = seed});
     EXPECT_THAT(report.violations, IsEmpty())
         << "see `simulate --seed " << seed << "`";
     acknowledged += report.acknowledged;
     attempted += report.attempted;
+    taken_in += report.taken_in;
   }
   // The faults leave some steps alone and hit others.
   EXPECT_GT(acknowledged, attempted / 2);
   EXPECT_LT(acknowledged, attempted);
+  EXPECT_GT(taken_in, 0);
 }
 
 TEST_F(Simulation, ASeedReproducesBitForBit) {
@@ -82,6 +85,11 @@ bool Finds(const PlantedBugs& planted, const std::string& violation) {
 TEST_F(Simulation, FindsAStepThatIsReportedButNotRun) {
   EXPECT_TRUE(Finds({.answers_without_running = true}, "half-reported"));
   EXPECT_TRUE(Finds({.answers_without_running = true}, "lost"));
+}
+
+TEST_F(Simulation, FindsASessionThatOutlivesItsPs) {
+  EXPECT_TRUE(Finds({.answers_without_running = true},
+                    "went on after a restart of its ps"));
 }
 
 TEST_F(Simulation, FindsAnUpdateThatIsAppliedTwice) {
