@@ -1,6 +1,5 @@
 // What is special about lanes; what they have in common with gRPC is in
 // generic_server_test.cc and remote_worker_test.cc.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -31,7 +30,7 @@
 #include "sluice/rpc/lane_socket.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/testing/lane_only.h"
-#include "sluice/tensor/buffer.h"
+#include "sluice/rpc/testing/raw_peer.h"
 
 namespace sluice {
 namespace {
@@ -301,63 +300,10 @@ TEST_F(LaneTest, CallsOutliveTheirChannel) {
   EXPECT_EQ(ended, absl::AbortedError("late"));
 }
 
-void SendWithDescriptors(int fd, const LaneHeader& header, int count) {
-  iovec bytes = {const_cast<LaneHeader*>(&header), sizeof(header)};
-  const std::vector<int> fds(static_cast<size_t>(count), STDERR_FILENO);
-  const size_t size = fds.size() * sizeof(int);
-  std::vector<char> control(CMSG_SPACE(size));
-  msghdr message = {};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const part = CMSG_FIRSTHDR(&message);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(size);
-  std::memcpy(CMSG_DATA(part), fds.data(), size);
-  sendmsg(fd, &message, MSG_NOSIGNAL);
-}
-
 // How many descriptors this process has open.
 ptrdiff_t OpenDescriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
                        std::filesystem::directory_iterator());
-}
-
-// A peer that is not one of us.
-class RawPeer {
- public:
-  explicit RawPeer(const std::string& lane) : fd_(*ConnectLane(lane)) {}
-  ~RawPeer() { close(fd_); }
-  void Say(std::string_view bytes) const {
-    // May be cut off in the middle.
-    send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  }
-  void Say(const LaneHeader& header) const {
-    Say({reinterpret_cast<const char*>(&header), sizeof(header)});
-  }
-  void SayWithDescriptors(const LaneHeader& header, int count) const {
-    SendWithDescriptors(fd_, header, count);
-  }
-  ssize_t Hear(msghdr* message) const { return recvmsg(fd_, message, 0); }
-  // Waits for the end of the connection; false if it goes on.
-  bool IsHungUp() const {
-    return Eventually([&] {
-      char bytes[4096];
-      const ssize_t got = recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT);
-      return got == 0 || (got < 0 && errno != EAGAIN);
-    });
-  }
-
- private:
-  const int fd_;
-};
-
-LaneHeader Hello() {
-  LaneHeader hello;
-  hello.code = kLaneVersion;
-  return hello;
 }
 
 TEST_F(LaneTest, APeerThatTalksNonsenseIsHungUpOnAndNobodyElse) {
@@ -658,147 +604,6 @@ TEST(LaneLoop, WithoutDescriptorsThereAreNoLanes) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // It has no loops yet.
   EXPECT_EXIT(_exit(IsToldWithoutDescriptors() ? 0 : 1),
               testing::ExitedWithCode(0), "");
-}
-
-// The server lends a tensor to whoever asks.
-class LendingTest : public testing::Test {
- protected:
-  LendingTest() {
-    GenericServer::Options options;
-    options.address = "localhost:0";
-    options.lane = NewLaneName();
-    options.handler = [this](const std::shared_ptr<ServerCall>& call) {
-      if (call->path() == "/empty") {
-        call->Reply({});
-      } else {
-        call->Reply(*EncodeRecvTensor(tensor_, false, 0));
-      }
-    };
-    lane_ = options.lane;
-    server_ = *GenericServer::Start(std::move(options));
-    channel_ = LaneOnly::Connect(lane_);
-    for (float& x : tensor_.mutable_data<float>()) x = 5;
-  }
-  Tensor Receive() {
-    TensorLanding landing;
-    Tensor received;
-    Notification done;
-    RpcChannel::Options options;
-    options.landing = &landing;
-    channel_->Call("/recv", pb::GetStatusRequest(), options,
-                   [&](const absl::Status& status, grpc::ByteBuffer bytes) {
-                     SLUICE_EXPECT_OK(status);
-                     auto got = landing.Take(&bytes);
-                     if (got.ok()) received = std::move(got->tensor);
-                     done.Notify();
-                   });
-    EXPECT_TRUE(done.WaitFor(kLanePatience));
-    return received;
-  }
-
-  std::string lane_;
-  Tensor tensor_{DType::kFloat, {200'000}};
-  std::unique_ptr<GenericServer> server_;
-  std::shared_ptr<LaneOnly> channel_;
-};
-
-TEST_F(LendingTest, TheSameMemoryIsLentAgainAndAgain) {
-  ASSERT_NE(channel_, nullptr);
-  const Tensor first = Receive();
-  ASSERT_TRUE(first.initialized());
-  EXPECT_TRUE(first.buffer()->borrowed());
-  const Tensor second = Receive();
-  EXPECT_EQ(first.raw(), second.raw());
-  EXPECT_NE(first.raw(), tensor_.raw());
-  EXPECT_EQ(second.data<float>()[199'999], 5);
-}
-
-TEST_F(LendingTest, TheClientGetsADescriptorToReadOnly) {
-  const RawPeer peer(lane_);
-  peer.Say(Hello());
-  LaneHeader hello;
-  iovec bytes = {&hello, sizeof(hello)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message = {};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  ASSERT_TRUE(Eventually([&] { return peer.Hear(&message) > 0; }));
-  const cmsghdr* const part = CMSG_FIRSTHDR(&message);
-  ASSERT_NE(part, nullptr);
-  int fd;
-  std::memcpy(&fd, CMSG_DATA(part), sizeof(int));
-  EXPECT_EQ(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
-  close(fd);
-}
-
-TEST_F(LendingTest, ALoanOutlivesItsChannelAndIsReturnedThen) {
-  ASSERT_NE(channel_, nullptr);
-  Tensor lent = Receive();
-  channel_ = nullptr;
-  EXPECT_EQ(lent.data<float>()[7], 5);
-  EXPECT_FALSE(tensor_.unique());
-  lent = Tensor();
-  EXPECT_TRUE(Eventually([&] { return tensor_.unique(); }));
-}
-
-TEST_F(LendingTest, WhatWasLentStaysWhenTheLaneBreaks) {
-  ASSERT_NE(channel_, nullptr);
-  Tensor lent = Receive();
-  ASSERT_TRUE(lent.initialized());
-  channel_->lane().Close(absl::UnavailableError("broken"));
-  server_ = nullptr;
-  // Its reader is this process, which reads on: nobody may write to it.
-  EXPECT_FALSE(tensor_.unique());
-  EXPECT_EQ(lent.data<float>()[7], 5);
-  lent = Tensor();
-  EXPECT_TRUE(Eventually([&] { return tensor_.unique(); }));
-}
-
-TEST_F(LendingTest, AForkedChildReturnsNothing) {
-  ASSERT_NE(channel_, nullptr);
-  Tensor lent = Receive();
-  ASSERT_TRUE(lent.buffer()->borrowed());
-  const pid_t child = fork();
-  if (child == 0) {
-    lent = Tensor();
-    channel_ = nullptr;
-    _exit(0);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  // The server has read what the child may have sent when this is answered.
-  Notification done;
-  absl::Status ended;
-  channel_->Call("/empty", pb::GetStatusRequest(), {},
-                 [&](absl::Status end, const grpc::ByteBuffer&) {
-                   ended = std::move(end);
-                   done.Notify();
-                 });
-  ASSERT_TRUE(done.WaitFor(kLanePatience));
-  SLUICE_EXPECT_OK(ended);
-  EXPECT_FALSE(tensor_.unique());
-  lent = Tensor();
-  EXPECT_TRUE(Eventually([&] { return tensor_.unique(); }));
-}
-
-TEST_F(LendingTest, AnAnswerThatNobodyWantsIsReturnedAtOnce) {
-  ASSERT_NE(channel_, nullptr);
-  for (int i = 0; i < 50; ++i) {
-    RpcChannel::Options options;
-    Cancellation cancellation;
-    options.cancellation = &cancellation;
-    Notification done;
-    channel_->Call(
-        "/recv", pb::GetStatusRequest(), options,
-        [&](const absl::Status&, const grpc::ByteBuffer&) { done.Notify(); });
-    cancellation.Cancel(absl::CancelledError("no"));
-    EXPECT_TRUE(done.WaitFor(kLanePatience));
-  }
-  Receive();
-  EXPECT_TRUE(Eventually([&] { return tensor_.unique(); }));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/client_call.h"
+#include "sluice/rpc/cluster_workers.h"
 #include "sluice/rpc/lane_channel.h"
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/recv_chunks.h"

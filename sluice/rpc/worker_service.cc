@@ -6,7 +6,6 @@
 #include "sluice/base/hash.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/random.h"
-#include "sluice/base/simulation.h"
 #include "sluice/base/status.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/collective.pb.h"
@@ -19,6 +18,7 @@
 #include "sluice/rpc/recent_ids.h"
 #include "sluice/rpc/request_tensors.h"
 #include "sluice/rpc/services.h"
+#include "sluice/rpc/tensor_sender.h"
 #include "sluice/rpc/utf8.h"
 #include "sluice/tensor/codec.h"
 
@@ -52,7 +52,8 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
       : worker_(std::move(worker)),
         cluster_(cluster),
         activity_(std::move(activity)),
-        limits_(limits) {
+        limits_(limits),
+        sender_(std::make_shared<TensorSender>(worker_, activity_->transfers)) {
     worker_->set_step_over([transfers = activity_->transfers](int64_t step_id) {
       transfers->Forget(step_id);
     });
@@ -635,121 +636,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
 
   void RecvTensor(CallPtr call) {
     pb::RecvTensorRequest request;
-    if (!Parse(call, &request)) return;
-    if (request.sluice_transfer() != 0) {
-      SendChunk(*call, request);
-      return;
-    }
-    if (!ids_.Add(request.request_id())) {
-      call->Fail(
-          Aborted("The same RecvTensor (WorkerServiceImpl) request was "
-                  "received twice. Request ",
-                  request.request_id(), " of step ", request.step_id(), " and ",
-                  request.rendezvous_key()));
-      return;
-    }
-    call->OnCancel([worker = worker_, step_id = request.step_id()] {
-      AbandonStep(*worker, step_id);
-    });
-    if (request.sluice_more_key_size() > 0) {
-      RecvGroup(std::move(call), request);
-      return;
-    }
-    worker_->RecvTensor(
-        request.step_id(), request.rendezvous_key(),
-        [self = shared_from_this(), call,
-         request](absl::StatusOr<Parcel> parcel) {
-          const int64_t start = TheClock().WallMicros();
-          if (!parcel.ok()) {
-            call->Fail(parcel.status());
-          } else if (ComesInChunks(request, *parcel)) {
-            self->SendFirstChunk(*call, request, parcel->tensor, start);
-          } else {
-            Answer(*call,
-                   EncodeRecvTensor(parcel->tensor, parcel->dead, start));
-          }
-        });
-  }
-
-  static size_t ChunkOf(const pb::RecvTensorRequest& request) {
-    return static_cast<size_t>(
-        std::clamp<int64_t>(request.sluice_chunk_bytes(), 0, 1 << 30));
-  }
-
-  static bool ComesInChunks(const pb::RecvTensorRequest& request,
-                            const Parcel& parcel) {
-    const size_t chunk = ChunkOf(request);
-    return chunk > 0 && request.request_id() != 0 && !parcel.dead &&
-           ElementSize(parcel.tensor.dtype()) != 0 &&
-           parcel.tensor.bytes() > chunk;
-  }
-
-  void SendFirstChunk(ServerCall& call, const pb::RecvTensorRequest& request,
-                      const Tensor& tensor, int64_t start) {
-    const size_t size = ChunkOf(request);
-    OpenTransfers& transfers = *activity_->transfers;
-    transfers.Add(request.request_id(), request.step_id(), tensor, size);
-    // Nobody comes for the rest of a step that has ended meanwhile.
-    if (worker_->IsOver(request.step_id())) {
-      transfers.Forget(request.step_id());
-    }
-    DropWith(call, request.request_id(), request.step_id());
-    call.Reply(EncodeTensorChunk(tensor, 0, size, start));
-  }
-
-  // Drops the rest of a transfer when the receiver of a chunk goes away, and
-  // ends its step, as RecvTensor does.
-  void DropWith(ServerCall& call, int64_t transfer, int64_t step_id) {
-    call.OnCancel([transfers = activity_->transfers, worker = worker_, transfer,
-                   step_id] {
-      transfers->Drop(transfer);
-      AbandonStep(*worker, step_id);
-    });
-  }
-  // A receiver that is gone has failed, and its step with it.
-  static void AbandonStep(Worker& worker, int64_t step_id) {
-    worker.AbortStep(step_id,
-                     Derived(Cancelled("A receiver of the step went away")));
-  }
-
-  void SendChunk(ServerCall& call, const pb::RecvTensorRequest& request) {
-    const auto offset =
-        static_cast<size_t>(std::max<int64_t>(0, request.sluice_offset()));
-    auto chunk = activity_->transfers->Take(request.sluice_transfer(), offset,
-                                            ChunkOf(request));
-    if (!chunk.ok()) {
-      call.Fail(chunk.status());
-    } else {
-      DropWith(call, request.sluice_transfer(), request.step_id());
-      // The first chunk says more; it came with the first answer.
-      call.Reply(EncodeTensorChunk(chunk->tensor, offset, chunk->size, 0));
-    }
-  }
-
-  void RecvGroup(CallPtr call, const pb::RecvTensorRequest& request) {
-    std::vector<std::string> keys = {request.rendezvous_key()};
-    keys.insert(keys.end(), request.sluice_more_key().begin(),
-                request.sluice_more_key().end());
-    worker_->RecvTensors(
-        request.step_id(), keys,
-        [call](absl::StatusOr<std::vector<Parcel>> parcels) {
-          if (!parcels.ok()) {
-            call->Fail(parcels.status());
-            return;
-          }
-          pb::RecvTensorResponse response;
-          response.set_send_start_micros(TheClock().WallMicros());
-          for (size_t i = 0; i < parcels->size(); ++i) {
-            pb::RecvTensorResponse* one =
-                i == 0 ? &response : response.add_sluice_more();
-            const Parcel& parcel = (*parcels)[i];
-            one->set_is_dead(parcel.dead);
-            if (!parcel.dead) {
-              TensorToProto(parcel.tensor, one->mutable_tensor());
-            }
-          }
-          Answer(*call, response);
-        });
+    if (Parse(call, &request)) sender_->Send(std::move(call), request);
   }
 
   const std::shared_ptr<Worker> worker_;
@@ -757,6 +644,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   const std::shared_ptr<TaskActivity> activity_;
   const Limits limits_;
   const uint64_t sequence_seed_ = RandomId();
+  const std::shared_ptr<TensorSender> sender_;
   RecentIds ids_{100000};
   Mutex mu_;
   absl::flat_hash_map<std::string, std::shared_ptr<ServedGraph>> graphs_
@@ -778,44 +666,6 @@ ServiceHandler MakeWorkerService(std::shared_ptr<Worker> worker,
   auto service = std::make_shared<WorkerService>(std::move(worker), cluster,
                                                  std::move(activity), limits);
   return [service](CallPtr call) { return service->Handle(std::move(call)); };
-}
-
-namespace {
-
-std::string_view WhyNotServed(std::string_view path) {
-  const std::string_view method = path.substr(path.rfind('/') + 1);
-  if (method == "RecvBuf" || method == "CompleteGroup" ||
-      method == "CompleteInstance") {
-    return "it has no collective operations";
-  }
-  if (path.find("EagerService") != path.npos) {
-    return "it runs graphs, not single operations";
-  }
-  return "there is no such method";
-}
-
-}  // namespace
-
-CallHandler MakeTaskHandler(std::shared_ptr<Worker> worker,
-                            std::shared_ptr<Master> master,
-                            const pb::ClusterDef& cluster,
-                            std::shared_ptr<TaskActivity> activity,
-                            const Limits& limits) {
-  ServiceHandler on_worker =
-      MakeWorkerService(std::move(worker), cluster, activity, limits);
-  ServiceHandler on_master =
-      MakeMasterService(std::move(master), activity, limits);
-  ServiceHandler on_task = MakeTaskService(std::move(activity));
-  return [on_worker, on_master, on_task](CallPtr call) {
-    try {
-      if (on_worker(call) || on_master(call) || on_task(call)) return;
-    } catch (const std::bad_alloc&) {
-      FailForMemory(*call);
-      return;
-    }
-    call->Fail(Unimplemented("Sluice does not serve ", call->path(), ": ",
-                             WhyNotServed(call->path())));
-  };
 }
 
 }  // namespace sluice

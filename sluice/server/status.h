@@ -10,7 +10,7 @@
 #include "sluice/base/clock.h"
 #include "sluice/master/master.h"
 #include "sluice/proto/task_status.pb.h"
-#include "sluice/rpc/remote_worker.h"
+#include "sluice/rpc/cluster_workers.h"
 #include "sluice/rpc/services.h"
 #include "sluice/worker/worker.h"
 

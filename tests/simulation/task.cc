@@ -2,7 +2,7 @@
 
 #include "sluice/base/status.h"
 #include "sluice/proto/cluster.pb.h"
-#include "sluice/rpc/remote_worker.h"
+#include "sluice/rpc/cluster_workers.h"
 #include "sluice/rpc/services.h"
 
 namespace sluice::sim {

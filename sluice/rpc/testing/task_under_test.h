@@ -10,7 +10,7 @@
 #include "sluice/base/memory_file_system.h"
 #include "sluice/master/master.h"
 #include "sluice/proto/cluster.pb.h"
-#include "sluice/rpc/remote_worker.h"
+#include "sluice/rpc/cluster_workers.h"
 #include "sluice/rpc/services.h"
 #include "sluice/rpc/testing/local_call.h"
 #include "sluice/rpc/testing/local_channel.h"
