@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -73,6 +74,12 @@ inline bool OthersRun() {
   return false;
 }
 
+// How often each path was answered without an error.
+inline std::map<std::string, int64_t>& AcceptedCalls() {
+  static auto* accepted = new std::map<std::string, int64_t>;
+  return *accepted;
+}
+
 // Sends the bytes; when nothing but waiting is done about them, or that takes
 // long, takes their client away. Aborts if the call is not answered once by
 // then. `response` may be null.
@@ -97,6 +104,7 @@ inline FuzzedAnswer FuzzCall(
     std::abort();
   }
   answer.status = response != nullptr ? call->Take(response) : call->status();
+  if (answer.status.ok()) ++AcceptedCalls()[path];
   return answer;
 }
 
@@ -193,6 +201,18 @@ inline const std::vector<std::string>& WordsForFuzzing() {
   return *words;
 }
 
+// Takes over who the request is for: if nobody is, the rest of it is not looked
+// at.
+inline void KeepHandles(const google::protobuf::Message& from,
+                        google::protobuf::Message* to) {
+  const google::protobuf::Reflection* reflection = to->GetReflection();
+  for (const char* name : {"session_handle", "graph_handle"}) {
+    const auto* field = to->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) continue;
+    reflection->SetString(to, field, reflection->GetString(from, field));
+  }
+}
+
 // The mutation of a request: of its message if it is one, else of its bytes.
 inline std::string MutateRequest(const FuzzedMethod& method,
                                  const std::string& bytes, unsigned seed) {
@@ -203,8 +223,11 @@ inline std::string MutateRequest(const FuzzedMethod& method,
     if (!broken.empty()) broken[seed % broken.size()] ^= 1 << (seed / 7 % 8);
     return broken;
   }
+  const std::unique_ptr<google::protobuf::Message> before(request->New());
+  before->CopyFrom(*request);
   MessageMutator mutator(seed, WordsForFuzzing());
   for (unsigned i = 0; i <= seed % 4; ++i) mutator.Mutate(request.get());
+  if (seed / 8 % 8 < 7) KeepHandles(*before, request.get());
   return request->SerializeAsString();
 }
 

@@ -28,7 +28,7 @@ template <typename Service>
 class ServiceFuzzer {
  public:
   explicit ServiceFuzzer(std::span<const FuzzedMethod> methods)
-      : methods_(methods), runs_(methods.size()) {
+      : methods_(methods), runs_(methods.size()), accepted_(methods.size()) {
     // As where requests come in; so a step that takes long goes on elsewhere.
     Worker::MarkNetworkThread();
     // Only what is wrong should be printed, not what the inputs ask for.
@@ -57,12 +57,13 @@ class ServiceFuzzer {
     }
   }
 
-  // How often each method was called.
+  // How often each method was called, and how often it had no objection.
   void PrintRuns() const {
     for (size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i] == 0) continue;
-      std::fprintf(stderr, "runs: %s %lld\n", methods_[i].name().c_str(),
-                   static_cast<long long>(runs_[i]));
+      std::fprintf(stderr, "runs: %s %lld accepted: %lld\n",
+                   methods_[i].name().c_str(), static_cast<long long>(runs_[i]),
+                   static_cast<long long>(AcceptedCalls()[methods_[i].path]));
     }
   }
 
@@ -70,8 +71,12 @@ class ServiceFuzzer {
     if (max_size == 0) return 0;
     if (size == 0) data[0] = 0;
     if (pinned_ >= 0) data[0] = static_cast<uint8_t>(pinned_);
-    const std::string old(reinterpret_cast<char*>(data) + 1,
-                          size > 0 ? size - 1 : 0);
+    std::string old(reinterpret_cast<char*>(data) + 1, size > 0 ? size - 1 : 0);
+    const std::vector<std::string>& accepted =
+        accepted_[data[0] % methods_.size()];
+    if (!accepted.empty() && seed / 64 % 2 == 0) {
+      old = accepted[seed / 128 % accepted.size()];
+    }
     const std::string bytes = MutateRequest(MethodOf(data[0]), old, seed);
     if (bytes.size() + 1 > max_size) return std::max<size_t>(size, 1);
     std::copy(bytes.begin(), bytes.end(), data + 1);
@@ -90,13 +95,29 @@ class ServiceFuzzer {
     ++inputs_;
     ++runs_[method];
     Remember(static_cast<uint8_t>(method), bytes);
+    const int64_t accepted_before = AcceptedCalls()[methods_[method].path];
     service_->Run(methods_[method].path,
                   WithOwnIds(methods_[method], bytes, inputs_), inputs_);
+    if (AcceptedCalls()[methods_[method].path] > accepted_before) {
+      Keep(bytes, runs_[method], &accepted_[method]);
+    }
     return 0;
   }
 
  private:
   static constexpr int kInputsPerTask = 256;
+
+  // Those that came first, the committed ones among them, are kept for good.
+  static void Keep(const std::string& bytes, int64_t run,
+                   std::vector<std::string>* accepted) {
+    constexpr size_t kMost = 256;
+    constexpr size_t kForGood = 32;
+    if (accepted->size() < kMost) {
+      accepted->push_back(bytes);
+    } else {
+      (*accepted)[kForGood + run % (kMost - kForGood)] = bytes;
+    }
+  }
 
   const FuzzedMethod& MethodOf(uint8_t byte) const {
     return methods_[byte % methods_.size()];
@@ -143,6 +164,9 @@ class ServiceFuzzer {
 
   const std::span<const FuzzedMethod> methods_;
   std::vector<int64_t> runs_;
+  // Of each method, requests that were accepted. Half of all mutations begin
+  // with one: what is refused for its session says nothing of what it asks.
+  std::vector<std::vector<std::string>> accepted_;
   int pinned_ = -1;
   int history_ = -1;
   std::unique_ptr<Service> service_;
