@@ -6,6 +6,8 @@
 #include <fstream>
 #include <limits>
 
+#include "sluice/base/status.h"
+
 namespace sluice {
 namespace {
 
@@ -24,7 +26,7 @@ int64_t LimitOfGroup(const std::string& mount, std::string path,
                      const std::string& name) {
   int64_t limit = LimitIn(mount + "/" + name);
   while (path.size() > 1) {
-    limit = std::min(limit, LimitIn(mount + path + "/" + name));
+    limit = std::min(limit, LimitIn(StrCat(mount, path, "/", name)));
     path.resize(path.rfind('/'));
   }
   return limit;

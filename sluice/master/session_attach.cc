@@ -45,10 +45,12 @@ CreateSessionRequest MasterSession::State::RequestFor(
 void MasterSession::Attach(const std::set<std::string>& names, Done done) {
   auto cancellation = std::make_shared<Cancellation>();
   absl::Status gone;
+  Done refused;
   {
     MutexLock lock(state_->mu);
     if (state_->closed) {
       gone = state_->closed_cause;
+      refused = std::move(done);
     } else {
       state_->waiting_attach.push_back({names, std::move(done)});
       if (state_->attaching != nullptr) return;
@@ -58,8 +60,8 @@ void MasterSession::Attach(const std::set<std::string>& names, Done done) {
            StrCat("session ", handle()), 0, TheClock().Now(), *names.begin()});
     }
   }
-  if (!gone.ok()) {
-    done(std::move(gone));
+  if (refused) {
+    refused(std::move(gone));
     return;
   }
   SessionOptions options = state_->options;

@@ -156,7 +156,7 @@ void MasterSession::PlanAsync(const StepSignature& signature,
     FindOrMakePlan(signature, std::move(done));
     return;
   }
-  Renew(std::move(known), [self = shared_from_this(), signature,
+  Renew(std::move(known), [self = shared_from_this(), signature = signature,
                            done = std::move(done)](bool) mutable {
     // This may be a thread that polls the network.
     RunBlocking([self = std::move(self), signature = std::move(signature),

@@ -456,7 +456,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
                         const StepSignature& signature, const CallPtr& call,
                         std::function<void()> finish) {
     session->PlanAsync(signature, [call, finish = std::move(finish)](
-                                      MasterSession::PlanOr plan) {
+                                      const MasterSession::PlanOr& plan) {
       if (plan.ok()) {
         RunBlockingFor(call, finish);
       } else {

@@ -104,7 +104,7 @@ void StepAudience::OnAbandoned(absl::AnyInvocable<void()> cancel) {
 }
 
 void StepAudience::Reply(grpc::ByteBuffer reply) {
-  Answer(std::move(reply), absl::OkStatus());
+  Answer(reply, absl::OkStatus());
 }
 
 void StepAudience::Fail(const absl::Status& status) { Answer({}, status); }

@@ -71,9 +71,10 @@ TEST_F(Simulation, ASeedReproducesBitForBit) {
   EXPECT_EQ(hashes.size(), 20u);
 }
 
-// Whether a planted bug shows as `violation` within 30 seeds.
+// Whether a planted bug shows as `violation` within 300 seeds: many more than it
+// took, as what a seed means differs from compiler to compiler.
 bool Finds(const PlantedBugs& planted, const std::string& violation) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
     for (const std::string& found :
          RunSeed({.seed = seed, .planted = planted}).violations) {
       if (found.find(violation) != found.npos) return true;

@@ -1,6 +1,7 @@
 // A worker that the test plays: calls wait until the test answers them.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -115,7 +116,7 @@ class FakeWorker : public WorkerInterface {
   std::function<void()> at_create, at_step_rendezvous;
   std::set<int64_t> open_steps;  // That somebody has the rendezvous of.
   std::vector<std::string> cleaned;
-  int registered = 0;
+  std::atomic<int> registered{0};  // By threads that plan side by side.
   int created = 0;  // Sessions that were asked for.
 
  private:

@@ -33,7 +33,7 @@ int64_t BytesOf(const Tuple& element) {
     bytes += tensor.bytes();
     if (tensor.dtype() != DType::kString) continue;
     for (const std::string& text : tensor.data<std::string>()) {
-      bytes += sizeof(text) + text.size();
+      bytes += sizeof(std::string) + text.size();
     }
   }
   return static_cast<int64_t>(bytes);
