@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-pb::GraphDef Parsed(const std::string& text) {
+pb::GraphDef ParsedGraph(const std::string& text) {
   pb::GraphDef graph;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &graph));
   return graph;
@@ -37,13 +37,13 @@ std::vector<std::string> Lines(const pb::GraphDef& graph) {
 // `inputs`.
 std::vector<std::string> Apart(const std::string& inputs,
                                const std::string& node) {
-  pb::GraphDef graph = Parsed(node);
+  pb::GraphDef graph = ParsedGraph(node);
   TakeApart(&graph);
   const std::vector<std::string> lines = Lines(graph);
   for (const pb::NodeDef& node : graph.node()) {
     EXPECT_EQ(node.device(), "/job:ps/replica:0/task:0/device:CPU:0");
   }
-  graph.MergeFrom(Parsed(inputs));
+  graph.MergeFrom(ParsedGraph(inputs));
   Graph imported;
   ImportOptions options;
   options.allow_internal = true;
@@ -87,8 +87,8 @@ TEST(TakeApart, AFusedMatMulIsAProductASumAndAnActivation) {
 
 TEST(TakeApart, AttributesGoWhereTheyBelong) {
   pb::GraphDef graph =
-      Parsed(MatMul("'BiasAdd', 'LeakyRelu'",
-                    "attr { key: 'leakyrelu_alpha' value { f: 0.5 } }"));
+      ParsedGraph(MatMul("'BiasAdd', 'LeakyRelu'",
+                         "attr { key: 'leakyrelu_alpha' value { f: 0.5 } }"));
   TakeApart(&graph);
   ASSERT_EQ(graph.node_size(), 3);
   EXPECT_TRUE(graph.node(0).attr().at("transpose_b").b());
@@ -98,7 +98,7 @@ TEST(TakeApart, AttributesGoWhereTheyBelong) {
 
 TEST(TakeApart, WhatItDoesNotKnowStays) {
   for (const char* ops : {"", "'Relu'", "'BiasAdd', 'Odd'"}) {
-    pb::GraphDef graph = Parsed(MatMul(ops));
+    pb::GraphDef graph = ParsedGraph(MatMul(ops));
     TakeApart(&graph);
     EXPECT_THAT(Lines(graph), ElementsAre("f = _FusedMatMul(x, w, b, ^x)"));
   }

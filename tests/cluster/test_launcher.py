@@ -55,6 +55,21 @@ def test_no_outgoing_connection_can_take_the_port_of_a_task(processes):
     assert not any(first <= port <= last for port in ports), line
 
 
+def test_parameter_servers_without_workers_end_by_themselves(processes):
+    launcher = processes.sluice("run", "--ps", 2, processes.program("""
+        import os
+        import time
+        print("up")
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+        print("done")
+        """))
+    launcher.expect("] up", after=1)
+    (processes.path / "go").touch()
+    assert launcher.wait() == 0
+    assert len(launcher.lines("] done")) == 2
+
+
 def all_gone(pids):
     return all(gone(pid) for pid in pids)
 

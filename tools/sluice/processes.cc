@@ -140,11 +140,15 @@ class Runner {
     return false;
   }
 
+  // Where there are only ps, they end by themselves.
   bool WorkersDone() const {
+    bool any = false;
     for (const Child& child : children_) {
-      if (child.running && child.task->job != "ps") return false;
+      if (child.task->job == "ps") continue;
+      if (child.running) return false;
+      any = true;
     }
-    return true;
+    return any;
   }
 
   void EndAll(int signal) {
