@@ -71,8 +71,8 @@ TEST_F(Simulation, ASeedReproducesBitForBit) {
   EXPECT_EQ(hashes.size(), 20u);
 }
 
-// Whether a planted bug shows as `violation` within 300 seeds: many more than it
-// took, as what a seed means differs from compiler to compiler.
+// Whether a planted bug shows as `violation` within 300 seeds: many more than
+// it took, as what a seed means differs from compiler to compiler.
 bool Finds(const PlantedBugs& planted, const std::string& violation) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     for (const std::string& found :
