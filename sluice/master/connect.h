@@ -20,6 +20,8 @@ struct ConnectedTask {
   std::vector<DeviceInfo> devices;
   // Why it did not answer and was left out; empty if it did.
   std::string missing = {};
+  // The session was open on a life of it that is over.
+  bool was_here = false;
 };
 
 // Whether a node that asks for `device` would go to `task`, if it were there,

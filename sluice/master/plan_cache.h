@@ -3,7 +3,8 @@
 //
 // A plan is immutable and shared, and stays valid when the graph grows (nodes
 // are append-only). A running step holds its own reference, so eviction of the
-// least recently used takes nothing away from it.
+// least recently used, or of those made for a task that was restarted, takes
+// nothing away from it.
 #pragma once
 
 #include <list>

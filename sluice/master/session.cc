@@ -302,7 +302,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
       if (!status.ok()) {
         if (state_->env.name_tasks &&
             (absl::IsUnavailable(status) || MeansRestart(status))) {
-          step->plan->doubtful.store(true, std::memory_order_relaxed);
+          step->plan->Doubt();
         }
         if (const std::optional<int> fetch = DeadFetchOf(status);
             fetch && state_->env.name_tasks) {

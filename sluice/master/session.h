@@ -25,7 +25,8 @@
 namespace sluice {
 
 // A kind of step, ready to run: its parts are registered with their workers.
-// Immutable; a running step holds its own reference.
+// Immutable, but for whether it is still to be used; a running step holds its
+// own reference.
 class StepPlan;
 
 // Steps of all sessions of a master. Relaxed: only people read them.
@@ -97,8 +98,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   using PlanOr = absl::StatusOr<std::shared_ptr<const StepPlan>>;
   // The plan for a signature, made at first use: cut on this thread, then
-  // registered with the workers. Made anew if tasks were restarted meanwhile
-  // that had kept nothing.
+  // registered with the workers. One that is doubtful is looked into, and made
+  // anew if tasks were restarted that had kept nothing.
   void PlanAsync(const StepSignature& signature,
                  absl::AnyInvocable<void(PlanOr)> done);
   // The same, and waits for it.
@@ -140,6 +141,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   absl::StatusOr<int64_t> MakeCallable(const StepSignature& signature,
                                        const RunOptions& options);
   absl::StatusOr<std::shared_ptr<const Callable>> FindCallable(int64_t handle);
+  // Lets it go on with another plan: its own is doubtful.
+  void RenewCallable(int64_t handle, std::shared_ptr<const StepPlan> plan);
   absl::Status ReleaseCallable(int64_t handle);
 
   // Prepares a step that is run in several calls and returns its name. Blocks
@@ -192,8 +195,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   static void OpenWorkerSessions(std::shared_ptr<MasterSession> session,
                                  std::shared_ptr<Cancellation> cancellation,
                                  int tries_left, CreateDone done);
-  // Opens the session on tasks that it was opened without. Calls `done` when
-  // they, or others, have been found, or could not be.
+  // Opens the session on tasks that are left out. Calls `done` when they, or
+  // others, have been found, or could not be.
   void Attach(const std::set<std::string>& names, Done done);
   void OpenOn(std::vector<struct ConnectedTask> tasks,
               const std::set<std::string>& names);

@@ -1,4 +1,5 @@
-// Tasks that a session was opened without, and that a step turns out to need.
+// Tasks that a session is not open on and that a step turns out to need: it was
+// opened without them, or they were restarted.
 
 #include <algorithm>
 #include <utility>
@@ -19,10 +20,13 @@ SessionTasks::SessionTasks(std::vector<ConnectedTask> tasks,
   });
   for (ConnectedTask& task : tasks) {
     if (!task.missing.empty()) {
-      DeviceInfo& device = absent.emplace_back();
-      device.text = StrCat(task.name, "/device:CPU:0");
-      // The name was parsed when the tasks were asked.
-      device.name = *DeviceName::Parse(device.text);
+      absent.insert(absent.end(), task.devices.begin(), task.devices.end());
+      if (task.devices.empty()) {
+        DeviceInfo& device = absent.emplace_back();
+        device.text = StrCat(task.name, "/device:CPU:0");
+        // The name was parsed when the tasks were asked.
+        device.name = *DeviceName::Parse(device.text);
+      }
       left_out.push_back(std::move(task));
       continue;
     }
@@ -42,12 +46,25 @@ CreateSessionRequest MasterSession::State::RequestFor(
   return request;
 }
 
+namespace {
+
+// How long steps wait for a task that went again after it had been restarted:
+// as long as a silent peer is borne (DESIGN D7).
+constexpr std::chrono::milliseconds kReturnDeadline = std::chrono::seconds(30);
+
+}  // namespace
+
 void MasterSession::Attach(const std::set<std::string>& names, Done done) {
   auto cancellation = std::make_shared<Cancellation>();
   absl::Status gone;
   Done refused;
+  bool returns = false;
   {
     MutexLock lock(state_->mu);
+    returns = std::ranges::any_of(
+        state_->tasks->left_out, [&](const ConnectedTask& task) {
+          return task.was_here && names.contains(task.name);
+        });
     if (state_->closed) {
       gone = state_->closed_cause;
       refused = std::move(done);
@@ -67,16 +84,24 @@ void MasterSession::Attach(const std::set<std::string>& names, Done done) {
   SessionOptions options = state_->options;
   options.device_filters.assign(names.begin(), names.end());
   options.wanted_devices.clear();  // All of these are wanted.
-  ConnectTasks(*state_->env.workers, /*own_task=*/"", options,
-               std::move(cancellation),
-               [self = shared_from_this(),
-                names](absl::StatusOr<std::vector<ConnectedTask>> tasks) {
-                 if (tasks.ok()) {
-                   self->OpenOn(*std::move(tasks), names);
-                 } else {
-                   self->Attached(tasks.status(), names);
-                 }
-               });
+  if (returns) {
+    options.task_deadline = std::min(options.task_deadline, kReturnDeadline);
+  }
+  ConnectTasks(
+      *state_->env.workers, /*own_task=*/"", options, std::move(cancellation),
+      [self = shared_from_this(), names,
+       returns](absl::StatusOr<std::vector<ConnectedTask>> tasks) {
+        if (tasks.ok()) {
+          self->OpenOn(*std::move(tasks), names);
+          return;
+        }
+        absl::Status status = tasks.status();
+        // What clients recover from, as when it was lost for the first time.
+        if (returns && absl::IsDeadlineExceeded(status)) {
+          status = Unavailable(status.message());
+        }
+        self->Attached(std::move(status), names);
+      });
 }
 
 void MasterSession::OpenOn(std::vector<ConnectedTask> tasks,
@@ -115,18 +140,16 @@ void MasterSession::OpenOn(std::vector<ConnectedTask> tasks,
 }
 
 absl::Status MasterSession::TakeIn(std::span<const ConnectedTask> tasks) {
-  const std::shared_ptr<const SessionTasks> before = state_->Tasks();
-  std::vector<ConnectedTask> all = before->present;
-  for (const ConnectedTask& task : before->left_out) {
+  MutexLock lock(state_->mu);
+  if (state_->closed) return state_->closed_cause;
+  std::vector<ConnectedTask> all = state_->tasks->present;
+  for (const ConnectedTask& task : state_->tasks->left_out) {
     const auto found =
         std::ranges::find(tasks, task.name, &ConnectedTask::name);
     all.push_back(found == tasks.end() ? task : *found);
   }
-  auto after = std::make_shared<const SessionTasks>(std::move(all),
-                                                    state_->env.own_task);
-  MutexLock lock(state_->mu);
-  if (state_->closed) return state_->closed_cause;
-  state_->tasks = std::move(after);
+  state_->tasks = std::make_shared<const SessionTasks>(std::move(all),
+                                                       state_->env.own_task);
   for (const ConnectedTask& task : tasks) state_->maybe_open.erase(task.name);
   return absl::OkStatus();
 }

@@ -24,6 +24,18 @@ void MasterSession::State::WarnOfStrays(const std::string& first) {
          "set sluice_prefer_own_task in the session's ConfigProto.";
 }
 
+absl::Status MasterSession::State::FirstPlaceError() const {
+  const auto first = std::ranges::min_element(
+      place_errors, {}, [this](const auto& error) SLUICE_REQUIRES(graph_mu) {
+        // Those that wait for their task are none.
+        return std::pair(needed_tasks.contains(error.first), error.first);
+      });
+  if (first == place_errors.end() || needed_tasks.contains(first->first)) {
+    return absl::OkStatus();
+  }
+  return first->second;
+}
+
 absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
     const StepSignature& signature, std::shared_ptr<const SessionTasks>* tasks,
     std::set<std::string>* needed) {
@@ -33,12 +45,7 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
     MutexLock lock(graph_mu);
     SLUICE_RETURN_IF_ERROR(PlaceNewNodes());
     now = placed_for;
-    if (options.eager_placement && !place_errors.empty()) {
-      return std::ranges::min_element(
-                 place_errors, {},
-                 [](const auto& error) { return error.first; })
-          ->second;
-    }
+    if (options.eager_placement) SLUICE_RETURN_IF_ERROR(FirstPlaceError());
     SLUICE_ASSIGN_OR_RETURN(step,
                             BuildStepGraph(graph, signature, client_device));
     absl::Status missing;
@@ -91,7 +98,7 @@ absl::StatusOr<std::vector<Part>> MasterSession::State::Cut(
 
 namespace {
 
-// Each time a task was restarted, or one that was left out is there.
+// Each time a task was restarted meanwhile.
 constexpr int kTriesToPlan = 8;
 
 // Whether a part has nodes on several devices of its task.
@@ -138,9 +145,10 @@ struct Registering {
 void MasterSession::MakePlan(const StepSignature& signature, int tries,
                              absl::AnyInvocable<void(PlanOr)> done) {
   // To begin again on another thread: this may be one that polls the network.
-  const auto again = [self = shared_from_this(), signature, tries](auto done) {
+  const auto again = [self = shared_from_this(), signature](int tries,
+                                                            auto done) {
     RunBlocking([self, signature, tries, done = std::move(done)]() mutable {
-      self->MakePlan(signature, tries - 1, std::move(done));
+      self->MakePlan(signature, tries, std::move(done));
     });
   };
   std::shared_ptr<const SessionTasks> tasks;
@@ -151,11 +159,11 @@ void MasterSession::MakePlan(const StepSignature& signature, int tries,
   } catch (const std::bad_alloc&) {
     parts = ResourceExhausted("Out of memory while planning a step");
   }
-  if (!needed.empty() && tries > 0) {
+  if (!needed.empty()) {
     Attach(needed,
-           [again, done = std::move(done)](absl::Status status) mutable {
+           [again, tries, done = std::move(done)](absl::Status status) mutable {
              if (status.ok()) {
-               again(std::move(done));
+               again(tries, std::move(done));
              } else {
                done(std::move(status));
              }
@@ -197,9 +205,10 @@ void MasterSession::MakePlan(const StepSignature& signature, int tries,
       done(std::move(status));
     } else {
       self->Renew(
-          plan, [again, status, done = std::move(done)](bool changed) mutable {
+          plan, [again, tries, status,
+                 done = std::move(done)](bool changed) mutable {
             if (changed) {
-              again(std::move(done));
+              again(tries - 1, std::move(done));
             } else {
               done(std::move(status));
             }
@@ -301,6 +310,17 @@ MasterSession::FindCallable(int64_t handle) {
   }
   return InvalidArgument(
       "Attempted to run callable after handle was released: ", handle);
+}
+
+void MasterSession::RenewCallable(int64_t handle,
+                                  std::shared_ptr<const StepPlan> plan) {
+  std::shared_ptr<const Callable> old;  // Its end may be a call to a task.
+  MutexLock lock(state_->mu);
+  const auto it = state_->callables.find(handle);
+  if (it == state_->callables.end()) return;
+  auto renewed = std::make_shared<Callable>(*it->second);
+  renewed->plan = std::move(plan);
+  old = std::exchange(it->second, std::move(renewed));
 }
 
 absl::Status MasterSession::ReleaseCallable(int64_t handle) {

@@ -3,6 +3,7 @@
 // they fail until the client opens another one.
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "sluice/base/blocking_pool.h"
@@ -55,26 +56,33 @@ void MasterSession::State::NoteState(const StepPlan& plan) {
 }
 
 bool MasterSession::IsDoubtful(const StepPlan& plan) {
-  return plan.doubtful.load(std::memory_order_relaxed);
+  return plan.standing.load(std::memory_order_relaxed) !=
+         StepPlan::Standing::kGood;
 }
 
 bool MasterSession::State::TakeRestart(const std::string& name,
                                        std::span<const DeviceInfo> devices) {
-  MutexLock lock(mu);
-  if (closed || tasks_with_state.contains(name)) return false;
-  const ConnectedTask* known = tasks->Find(name);
-  if (known == nullptr) return true;  // Somebody else was here.
-  if (HasLife(devices, known->devices[0].incarnation)) return true;
-  // Others count the graphs of a session from zero in each life, so that what
-  // is meant for a graph of the last one would reach one of this.
-  if (!known->worker->TakesGroups()) return false;
-  maybe_open[name] = known->worker;
-  std::vector<ConnectedTask> all = tasks->present;
-  all.insert(all.end(), tasks->left_out.begin(), tasks->left_out.end());
-  const auto it = std::ranges::find(all, name, &ConnectedTask::name);
-  it->devices.clear();
-  it->missing = "it was restarted";
-  tasks = std::make_shared<const SessionTasks>(std::move(all), env.own_task);
+  {
+    MutexLock lock(mu);
+    if (closed) return false;
+    const ConnectedTask* known = tasks->Find(name);
+    // Somebody else was here. What this life keeps now the last one never had.
+    if (known == nullptr || known->devices.empty() ||
+        HasLife(devices, known->devices[0].incarnation)) {
+      return true;
+    }
+    if (tasks_with_state.contains(name)) return false;
+    // Others count the graphs of a session from zero in each life, so that what
+    // is meant for a graph of the last one would reach one of this.
+    if (!known->worker->TakesGroups()) return false;
+    maybe_open[name] = known->worker;
+    std::vector<ConnectedTask> all = tasks->present;
+    all.insert(all.end(), tasks->left_out.begin(), tasks->left_out.end());
+    const auto it = std::ranges::find(all, name, &ConnectedTask::name);
+    it->missing = "it was restarted";
+    it->was_here = true;
+    tasks = std::make_shared<const SessionTasks>(std::move(all), env.own_task);
+  }
   SLUICE_LOG(INFO) << name << " was restarted. Nothing of session " << handle
                    << " was lost with it, so it is opened there again.";
   return true;
@@ -129,24 +137,32 @@ bool MasterSession::TakeRestarts(
     const auto it = answers.find(part.task);
     return it != answers.end() && !HasLife(it->second, part.incarnation);
   };
-  const auto is_old = [&](const std::shared_ptr<const StepPlan>& other) {
-    return std::ranges::any_of(other->parts, is_over);
-  };
-  bool all_renewed = std::ranges::any_of(plan.parts, is_over);
+  std::set<std::string> renewed;
+  size_t lost = 0;
   for (const StepPlan::TaskPart& part : plan.parts) {
     if (!is_over(part)) continue;
-    all_renewed &= state_->TakeRestart(part.task, answers.at(part.task));
+    if (state_->TakeRestart(part.task, answers.at(part.task))) {
+      renewed.insert(part.task);
+    } else {
+      ++lost;
+    }
   }
-  if (!all_renewed) {
-    plan.doubtful.store(false, std::memory_order_relaxed);
-    return false;
-  }
-  // Whoever holds one of them asks for another when it is doubtful. They end
-  // here, outside of the lock of the cache.
+  const auto is_old = [&](const std::shared_ptr<const StepPlan>& other) {
+    return std::ranges::any_of(other->parts, [&](const auto& part) {
+      return renewed.contains(part.task) && is_over(part);
+    });
+  };
+  // Whoever holds one of them asks for another. They end here, outside of the
+  // lock of the cache.
   for (const auto& old : state_->plans.TakeIf(is_old)) {
-    old->doubtful.store(true, std::memory_order_relaxed);
+    old->standing.store(StepPlan::Standing::kReplaced,
+                        std::memory_order_relaxed);
   }
-  return true;
+  if (!renewed.empty() && lost == 0) return true;
+  auto doubtful = StepPlan::Standing::kDoubtful;
+  plan.standing.compare_exchange_strong(
+      doubtful, StepPlan::Standing::kGood, std::memory_order_relaxed);
+  return false;
 }
 
 void MasterSession::PlanAsync(const StepSignature& signature,

@@ -14,16 +14,30 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A session of /job:a's master, which uses /job:b too.
+// A session of /job:a's master, which uses /job:b and /job:c too.
 class RestartTest : public testing::Test {
  protected:
   RestartTest() {
     MasterEnv env;
     env.workers = workers_;
     env.own_task = "/job:a/replica:0/task:0";
+    b_.cpus = 2;
     master_ = std::make_unique<Master>(env, SessionOptions());
+    Open({});
+  }
+  ~RestartTest() override {
+    Close();
+    EXPECT_THAT(b_.sessions, IsEmpty());
+    EXPECT_THAT(c_.sessions, IsEmpty());
+  }
+
+  void Close() {
+    session_->Close(ClosedByClient(), [](absl::Status) {});
+  }
+  void Open(const SessionOptions& options) {
+    if (session_ != nullptr) Close();
     master_->CreateSession(
-        {}, nullptr,
+        options, nullptr,
         [&](absl::StatusOr<std::shared_ptr<MasterSession>> session) {
           session_ = *std::move(session);
         });
@@ -33,39 +47,56 @@ class RestartTest : public testing::Test {
       const Scope b = scope.Device("/job:b");
       b.Named("on_b").AddNode("NoOp", {});
       b.Named("also_on_b").AddNode("NoOp", {});
+      scope.Device("/job:b/cpu:1").Named("on_cpu_1").AddNode("NoOp", {});
+      const Scope c = scope.Device("/job:c");
+      c.Named("on_c").AddNode("NoOp", {});
       const Output shape = b.Const(Tensor::Vector<int32_t>({2, 2}));
       for (int64_t seed : {0, 7}) {
         b.Named(seed == 0 ? "random" : "seeded")
             .AddNode("RandomUniform", {shape},
                      {{"dtype", DType::kFloat}, {"seed", seed}});
       }
-      b.Named("queue").AddNode(
-          "FIFOQueueV2", {},
-          {{"component_types", std::vector<DType>{DType::kFloat}}});
+      const Output number = b.Const(Tensor::Scalar<int32_t>(1));
+      b.Named("array").AddNode("TensorArrayV3", {number},
+                               {{"dtype", DType::kFloat}});
+      b.Named("stack").AddNode("StackV2", {number},
+                               {{"elem_type", DType::kFloat}});
+      b.Named("assert").AddNode(
+          "Assert", {b.Const(Tensor::Scalar<bool>(true)), number},
+          {{"T", std::vector<DType>{DType::kInt32}}});
+      for (const Scope* of : {&b, &c}) {
+        of->Named(of == &b ? "queue" : "queue_on_c")
+            .AddNode("FIFOQueueV2", {},
+                     {{"component_types", std::vector<DType>{DType::kFloat}}});
+      }
       return scope.status();
     }));
   }
-  ~RestartTest() override {
-    session_->Close(ClosedByClient(), [](absl::Status) {});
-    EXPECT_THAT(b_.sessions, IsEmpty());
-  }
 
   using PlanPtr = std::shared_ptr<const StepPlan>;
-  PlanPtr Plan(const std::string& target) {
-    auto plan = session_->Plan({{}, {}, {"on_a", target}});
+  static StepSignature Signature(std::vector<std::string> targets) {
+    targets.push_back("on_a");
+    return {{}, {}, targets};
+  }
+  PlanPtr PlanOf(const std::vector<std::string>& targets) {
+    auto plan = session_->Plan(Signature(targets));
     SLUICE_EXPECT_OK(plan.status());
     return plan.ok() ? *plan : nullptr;
   }
+  PlanPtr Plan(const std::string& target) { return PlanOf({target}); }
   // The same task in another process: it knows of nothing.
-  void RestartB() {
-    ++b_.incarnation;
-    b_.sessions.clear();
+  static void Restart(FakeWorker& worker) {
+    worker.incarnation += 10;
+    worker.sessions.clear();
   }
-  // A step in which b answers so.
-  absl::Status Run(const PlanPtr& plan, const absl::Status& of_b) {
+  void RestartB() { Restart(b_); }
+  // A step in which b and c answer so.
+  absl::Status Run(const PlanPtr& plan, const absl::Status& of_b,
+                   const absl::Status& of_c = absl::OkStatus()) {
     absl::Status result = absl::UnknownError("runs");
     session_->Run(plan, {}, [&](absl::Status status) { result = status; });
     b_.AnswerSteps(of_b);
+    c_.AnswerSteps(of_c);
     (*workers_)["a"].AnswerSteps(absl::OkStatus());
     return result;
   }
@@ -75,8 +106,9 @@ class RestartTest : public testing::Test {
       "restarted.");
   const absl::Status lost_ = absl::UnavailableError("Socket closed");
   std::shared_ptr<FakeWorkers> workers_ =
-      std::make_shared<FakeWorkers>(std::vector<std::string>{"a", "b"});
+      std::make_shared<FakeWorkers>(std::vector<std::string>{"a", "b", "c"});
   FakeWorker& b_ = (*workers_)["b"];
+  FakeWorker& c_ = (*workers_)["c"];
   std::unique_ptr<Master> master_;
   std::shared_ptr<MasterSession> session_;
 };
@@ -90,7 +122,7 @@ TEST_F(RestartTest, ATaskThatKeptNothingIsTakenInAgain) {
               StatusIs(absl::StatusCode::kAborted, HasSubstr("restarted")));
   // Only that step has failed. All plans of the task are made anew.
   EXPECT_TRUE(MasterSession::IsDoubtful(*old));
-  EXPECT_EQ(session_->FindPlan({{}, {}, {"on_a", "on_b"}}), nullptr);
+  EXPECT_EQ(session_->FindPlan(Signature({"on_b"})), nullptr);
   const int before = b_.registered;
   const PlanPtr renewed = Plan("on_b");
   EXPECT_NE(renewed, old);
@@ -134,30 +166,128 @@ TEST_F(RestartTest, APlanIsMadeAnewWhenItsTaskRestartsMeanwhile) {
   EXPECT_THAT(b_.sessions, ElementsAre(session_->handle()));
 }
 
-TEST_F(RestartTest, RandomNumbersThatNeedNotRepeatAreNothingKept) {
-  const PlanPtr old = Plan("random");
+TEST_F(RestartTest, AllItsDevicesAreTakenInAgain) {
+  const PlanPtr old = Plan("on_cpu_1");
   RestartB();
   EXPECT_FALSE(Run(old, restarted_).ok());
-  SLUICE_EXPECT_OK(Run(Plan("random"), absl::OkStatus()));
-  EXPECT_THAT(b_.sessions, ElementsAre(session_->handle()));
+  SLUICE_EXPECT_OK(Run(Plan("on_cpu_1"), absl::OkStatus()));
+}
+
+TEST_F(RestartTest, ALossElsewhereHoldsItBackFromNoOtherStep) {
+  const PlanPtr both = PlanOf({"on_b", "on_c"});
+  const PlanPtr of_b = Plan("on_b");
+  Plan("queue_on_c");
+  Restart(b_);
+  Restart(c_);
+  EXPECT_TRUE(absl::IsAborted(Run(both, restarted_, restarted_)));
+  c_.register_status = restarted_;  // It does not know the session.
+  EXPECT_THAT(session_->Plan(Signature({"on_b", "on_c"})).status(),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("restarted")));
+  // What b keeps now belongs to its new life.
+  Plan("queue");
+  EXPECT_TRUE(MasterSession::IsDoubtful(*of_b));
+  SLUICE_EXPECT_OK(Run(Plan("on_b"), absl::OkStatus()));
+  EXPECT_THAT(c_.sessions, IsEmpty());
+}
+
+TEST_F(RestartTest, APlanOfALifeBeforeTheLastIsReplaced) {
+  const PlanPtr old = Plan("on_b");
+  RestartB();
+  EXPECT_FALSE(Run(old, restarted_).ok());
+  Plan("on_b");
+  Plan("queue");
+  // As when it was registered all along and comes into use only now.
+  EXPECT_FALSE(Run(old, restarted_).ok());
+  SLUICE_EXPECT_OK(Run(Plan("on_b"), absl::OkStatus()));
+}
+
+TEST_F(RestartTest, EagerPlacementIsNoReasonToDoWithoutIt) {
+  SessionOptions options;
+  options.eager_placement = true;
+  Open(options);
+  const PlanPtr old = Plan("on_b");
+  RestartB();
+  EXPECT_FALSE(Run(old, restarted_).ok());
+  SLUICE_EXPECT_OK(Run(Plan("on_b"), absl::OkStatus()));
+}
+
+TEST_F(RestartTest, ACallableGoesOnWithAnotherPlan) {
+  const StepSignature signature = Signature({"on_b"});
+  const auto handle = session_->MakeCallable(signature, {});
+  SLUICE_ASSERT_OK(handle.status());
+  const PlanPtr old = (*session_->FindCallable(*handle))->plan;
+  RestartB();
+  EXPECT_FALSE(Run(old, restarted_).ok());
+  session_->RenewCallable(*handle, Plan("on_b"));
+  const auto renewed = *session_->FindCallable(*handle);
+  EXPECT_FALSE(MasterSession::IsDoubtful(*renewed->plan));
+  EXPECT_EQ(renewed->signature, signature);
+  SLUICE_EXPECT_OK(session_->ReleaseCallable(*handle));
+  session_->RenewCallable(*handle, old);  // Nobody needs it any more.
+  EXPECT_FALSE(session_->FindCallable(*handle).ok());
+}
+
+TEST_F(RestartTest, GraphsOfATensorFlowTaskAreNotSentToItsNextLife) {
+  b_.takes_groups = false;
+  const PlanPtr old = Plan("on_b");
+  RestartB();
+  EXPECT_FALSE(Run(old, restarted_).ok());
+  EXPECT_EQ(Plan("on_b"), old);
+  EXPECT_THAT(b_.sessions, IsEmpty());
+}
+
+TEST_F(RestartTest, ATaskThatGoesOnceMoreIsAnErrorOneRecoversFrom) {
+  SessionOptions options;
+  options.task_deadline = std::chrono::milliseconds(20);
+  Open(options);
+  const PlanPtr old = Plan("on_b");
+  RestartB();
+  EXPECT_FALSE(Run(old, restarted_).ok());
+  b_.answers_status = false;
+  Notification ended;
+  absl::Status status;
+  session_->PlanAsync(Signature({"on_b"}), [&](const auto& plan) {
+    status = plan.status();
+    ended.Notify();
+  });
+  b_.AnswerStatus(b_.devices());
+  ASSERT_TRUE(ended.WaitFor(std::chrono::seconds(60)));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               HasSubstr("gave up waiting for /job:b")));
+  // It is not lost for good.
+  b_.answers_status = true;
+  SLUICE_EXPECT_OK(Run(Plan("on_b"), absl::OkStatus()));
 }
 
 TEST_F(RestartTest, ATaskThatIsLeftOutLosesItsSessionToo) {
   // It said what it has in one life and took the session in the next.
   const PlanPtr plan = Plan("on_b");
-  ++b_.incarnation;
+  b_.incarnation += 10;
   EXPECT_FALSE(Run(plan, restarted_).ok());
   b_.answers_status = false;
   Notification ended;
-  session_->PlanAsync({{}, {}, {"on_a", "on_b"}},
-                      [&](auto) { ended.Notify(); });
-  b_.AnswerStatus(std::vector<DeviceInfo>{b_.device()});
+  session_->PlanAsync(Signature({"on_b"}), [&](auto) { ended.Notify(); });
+  b_.AnswerStatus(b_.devices());
   // Now it is left out until it answers again, which it does not.
   EXPECT_THAT(b_.sessions, ElementsAre(session_->handle()));
-  session_->Close(ClosedByClient(), [](absl::Status) {});
+  Close();
   EXPECT_THAT(b_.sessions, IsEmpty());
   ASSERT_TRUE(ended.WaitFor(std::chrono::seconds(60)));
 }
+
+class PassingStateTest : public RestartTest,
+                         public testing::WithParamInterface<const char*> {};
+
+TEST_P(PassingStateTest, IsNothingThatATaskKeeps) {
+  const PlanPtr old = Plan(GetParam());
+  RestartB();
+  EXPECT_FALSE(Run(old, restarted_).ok());
+  SLUICE_EXPECT_OK(Run(Plan(GetParam()), absl::OkStatus()));
+  EXPECT_THAT(b_.sessions, ElementsAre(session_->handle()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PassingStateTest,
+                         testing::Values("random", "array", "stack", "assert"));
 
 class KeptStateTest : public RestartTest,
                       public testing::WithParamInterface<const char*> {};

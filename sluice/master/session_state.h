@@ -42,9 +42,19 @@ class StepPlan {
   bool partial = false;
   // Tensors change hands between its devices or tasks.
   bool has_transfers = false;
-  // A step found a task gone or restarted: before the next one somebody has to
-  // look whether the tasks are still those it was made for.
-  mutable std::atomic<bool> doubtful{false};
+  enum class Standing {
+    kGood,
+    // A step found a task gone or restarted: before the next one somebody has
+    // to look whether the tasks are still those it was made for.
+    kDoubtful,
+    kReplaced,  // One of them is not. It is in no cache any more.
+  };
+  mutable std::atomic<Standing> standing{Standing::kGood};
+  void Doubt() const {
+    auto good = Standing::kGood;
+    standing.compare_exchange_strong(good, Standing::kDoubtful,
+                                     std::memory_order_relaxed);
+  }
   // Counted if the session builds a cost model.
   mutable std::atomic<int64_t> steps{0};
 };
@@ -92,7 +102,7 @@ struct OpenPartialRun {
 };
 
 // The tasks of a session. Immutable: when one that was left out is there after
-// all, another object takes the place of this one.
+// all, or one was restarted, another object takes the place of this one.
 struct SessionTasks {
   // Own task first, the others by name.
   SessionTasks(std::vector<ConnectedTask> tasks, const std::string& own_task);
@@ -107,7 +117,8 @@ struct SessionTasks {
   std::vector<ConnectedTask> present;
   std::vector<ConnectedTask> left_out;
   std::vector<DeviceInfo> devices;
-  // What the tasks that were left out have at the least.
+  // What the tasks that were left out had when they were here; of the others,
+  // what they have at the least.
   std::vector<DeviceInfo> absent;
 };
 
@@ -138,7 +149,7 @@ struct MasterSession::State {
 
   Mutex mu;
   std::shared_ptr<const SessionTasks> tasks SLUICE_GUARDED_BY(mu);
-  // Ends the search for tasks that were left out; null if there is none.
+  // Ends the search for tasks that are left out; null if there is none.
   std::shared_ptr<Cancellation> attaching SLUICE_GUARDED_BY(mu);
   WaitTable::Token attach_wait SLUICE_GUARDED_BY(mu) = 0;
   struct WaitingAttach {
@@ -221,7 +232,7 @@ struct MasterSession::State {
       };
     }
     SLUICE_ASSIGN_OR_RETURN(place.own_task, DeviceName::Parse(env.own_task));
-    // Only what has state must stay where it is.
+    // Only what has state must stay where it is, as long as its task does.
     for (int id = 0; id < placed_nodes; ++id) {
       Node* node = graph.node(id);
       if (!node->op().def.stateful ||
@@ -248,7 +259,9 @@ struct MasterSession::State {
   }
 
   void WarnOfStrays(const std::string& first) SLUICE_REQUIRES(graph_mu);
-  // `tasks`: those it was cut for. `needed`: which it takes that were left out.
+  // Of the nodes whose tasks are there, or OK.
+  absl::Status FirstPlaceError() const SLUICE_REQUIRES(graph_mu);
+  // `tasks`: those it was cut for. `needed`: which it takes that are left out.
   // If there are any, the result is an error.
   absl::StatusOr<std::vector<Part>> Cut(
       const StepSignature& signature,

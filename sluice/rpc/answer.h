@@ -48,16 +48,22 @@ inline void FailForMemory(ServerCall& call) {
   call.Fail(ResourceExhausted("Out of memory while reading a request"));
 }
 
-// RunBlocking for `task`, which answers `call` at its end: a request that takes
-// more memory than there is must not end the server.
+// Calls `task`, which answers `call` at its end: a request that takes more
+// memory than there is must not end the server.
+template <typename Task>
+void RunInMemory(ServerCall& call, Task&& task) {
+  try {
+    task();
+  } catch (const std::bad_alloc&) {
+    FailForMemory(call);
+  }
+}
+
+// The same by RunBlocking.
 template <typename Task>
 void RunBlockingFor(std::shared_ptr<ServerCall> call, Task task) {
   RunBlocking([call = std::move(call), task = std::move(task)]() mutable {
-    try {
-      task();
-    } catch (const std::bad_alloc&) {
-      FailForMemory(*call);
-    }
+    RunInMemory(*call, task);
   });
 }
 

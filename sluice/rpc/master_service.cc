@@ -576,15 +576,20 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       Run(session, run, callable->plan);
       return absl::OkStatus();
     }
-    RunBlockingFor(run->call, [session, run, callable] {
-      session->PlanAsync(callable->signature,
-                         [session, run](MasterSession::PlanOr plan) {
-                           if (plan.ok()) {
-                             Run(session, run, *std::move(plan));
-                           } else {
-                             run->call->Fail(plan.status());
-                           }
-                         });
+    RunBlockingFor(run->call, [session, run, callable,
+                               handle = request->handle()] {
+      session->PlanAsync(
+          callable->signature,
+          [session, run, handle](MasterSession::PlanOr plan) {
+            if (!plan.ok()) {
+              run->call->Fail(plan.status());
+              return;
+            }
+            RunInMemory(*run->call, [&] {
+              session->RenewCallable(handle, *plan);
+              Run(session, run, *std::move(plan));
+            });
+          });
     });
     return absl::OkStatus();
   }

@@ -345,8 +345,9 @@ class RemoteWorker : public PeerWorker,
   // So that the task may forget the session when this process is gone.
   void HoldSession(const std::string& handle) {
     auto lease = std::make_unique<Lease>(channel_, handle);
+    // One of an earlier life of the peer ends after the lock: that is a call.
     MutexLock lock(mu_);
-    leases_[handle] = std::move(lease);
+    leases_[handle].swap(lease);
   }
 
   // Until it is removed, the table says that a session waits for this task.

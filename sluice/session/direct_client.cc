@@ -388,14 +388,33 @@ class DirectStep : public PreparedStep {
       return client_.RunPlan(plan_, feeds, fetches, options, metadata);
     }
     SLUICE_ASSIGN_OR_RETURN(const DirectClient::PlanPtr plan,
-                            client_.Plan(signature_, options));
+                            Renewed(options));
     return client_.RunPlan(plan, feeds, fetches, options, metadata);
   }
 
  private:
+  using PlanPtr = DirectClient::PlanPtr;
+
+  absl::StatusOr<PlanPtr> Renewed(const RunOptions& options) {
+    {
+      MutexLock lock(mu_);
+      if (renewed_ != nullptr && !MasterSession::IsDoubtful(*renewed_)) {
+        return renewed_;
+      }
+    }
+    SLUICE_ASSIGN_OR_RETURN(PlanPtr plan, client_.Plan(signature_, options));
+    PlanPtr kept = plan;  // What was there ends after the lock.
+    MutexLock lock(mu_);
+    renewed_.swap(kept);
+    return plan;
+  }
+
   DirectClient& client_;
   const StepSignature signature_;
-  const std::shared_ptr<const StepPlan> plan_;
+  // Found without a lock, and kept for that when it is replaced.
+  const PlanPtr plan_;
+  Mutex mu_;
+  PlanPtr renewed_ SLUICE_GUARDED_BY(mu_);
 };
 
 absl::StatusOr<std::shared_ptr<PreparedStep>> DirectClient::Prepare(

@@ -157,6 +157,7 @@ def test_a_restarted_peer_aborts_the_old_session(cluster):
 STATELESS = """
     import sys
     import tensorflow as tf
+    from tensorflow.core.protobuf import config_pb2
 
     target, server = sys.argv[1], None
     if target.isdigit():  # The master is here.
@@ -169,15 +170,23 @@ STATELESS = """
     with tf.device("/job:worker/task:1"):
         noise = tf.random_uniform([], 0.0, 1e-9)
         double, triple = v * 2.0 + noise, v * 3.0
+        number = tf.placeholder(tf.float32, [])
+        square = number * number
     session = tf.Session(target)
     session.run(v.initializer)
     step = session.make_callable(double)
+    # One that the master keeps.
+    options = config_pb2.CallableOptions(fetch=[square.name])
+    options.tensor_connection.add(from_tensor=triple.name,
+                                  to_tensor=number.name)
+    kept = session._make_callable_from_options(options)
+    fetches = {"add": add, "double": double, "triple": triple}
     for word in sys.stdin:
         word = word.strip()
         try:
             value = (step() if word == "callable" else
-                     session.run({"add": add, "double": double,
-                                  "triple": triple}[word]))
+                     kept()[0] if word == "kept" else
+                     session.run(fetches[word]))
             print("did %s %.1f" % (word, value))
         except tf.errors.OpError as e:
             print("failed", word, type(e).__name__)
@@ -220,13 +229,14 @@ def test_a_restarted_peer_that_kept_nothing_is_taken_in_again(
     assert do("add") == "did add 1.0"
     for _ in range(2):
         for word, value in (("double", 2.0), ("triple", 3.0),
-                            ("callable", 2.0)):
+                            ("callable", 2.0), ("kept", 9.0)):
             assert do(word) == "did %s %s" % (word, value)
         peer.kill()
         peer = processes.server(spec, "worker", 1)
         recovers("callable", 2.0)
         # Its other steps do not find out again.
-        for word, value in (("double", 2.0), ("triple", 3.0)):
+        for word, value in (("double", 2.0), ("triple", 3.0), ("kept", 9.0),
+                            ("kept", 9.0), ("callable", 2.0)):
             assert do(word) == "did %s %s" % (word, value)
     assert do("add") == "did add 2.0"
 

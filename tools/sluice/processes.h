@@ -18,8 +18,9 @@ struct Task {
 };
 
 // Starts all tasks, shows their lines as "[job/index] line", and waits. A task
-// of job "ps" is ended when all others are done; when a task fails, all are
-// ended. Returns the exit status of the first that failed, 130 after Ctrl-C.
+// of job "ps" is ended when all others are done, if there are any; when a task
+// fails, all are ended. Returns the exit status of the first that failed, 130
+// after Ctrl-C.
 int RunTasks(const std::vector<Task>& tasks);
 
 }  // namespace sluice::tools

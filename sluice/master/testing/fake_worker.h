@@ -19,12 +19,17 @@ class FakeWorker : public WorkerInterface {
  public:
   explicit FakeWorker(const std::string& task) : task_(task) {}
 
-  DeviceInfo device() const {
+  DeviceInfo device(int id = 0) const {
     DeviceInfo info;
-    info.text = task_ + "/device:CPU:0";
+    info.text = task_ + "/device:CPU:" + std::to_string(id);
     info.name = *DeviceName::Parse(info.text);
-    info.incarnation = incarnation;
+    info.incarnation = incarnation + 1000 * id;
     return info;
+  }
+  std::vector<DeviceInfo> devices() const {
+    std::vector<DeviceInfo> all;
+    for (int id = 0; id < cpus; ++id) all.push_back(device(id));
+    return all;
   }
 
   void GetStatus(bool, Cancellation*, StatusDone done) override {
@@ -32,7 +37,7 @@ class FakeWorker : public WorkerInterface {
     if (!refuses_status.ok()) {
       AnswerStatus(refuses_status);
     } else if (answers_status) {
-      AnswerStatus(std::vector<DeviceInfo>{device()});
+      AnswerStatus(devices());
     }
   }
   void AnswerStatus(absl::StatusOr<std::vector<DeviceInfo>> devices) {
@@ -97,13 +102,15 @@ class FakeWorker : public WorkerInterface {
     cleaned = containers;
     done(clean_status);
   }
-  bool TakesGroups() const override { return true; }
+  bool TakesGroups() const override { return takes_groups; }
 
   struct RunningStep {
     Cancellation* cancellation;
     Done done;
   };
   uint64_t incarnation = 1;
+  int cpus = 1;
+  bool takes_groups = true;  // As Sluice does, and TensorFlow does not.
   bool answers_status = true;
   bool holds_ends = false;
   std::vector<Done> ends;
