@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "sluice/base/clock.h"
 #include "sluice/base/mutex.h"
+#include "sluice/base/strings.h"
 #include "sluice/kernel/cancellation.h"
 #include "sluice/kernel/rendezvous.h"
 
@@ -102,8 +103,9 @@ struct Step {
   Rendezvous* rendezvous = nullptr;
   StepStatsCollector* stats = nullptr;  // nullptr: not traced.
   Clock* clock = nullptr;
-  // Container of resources that die with the step; the runner makes it unique.
-  std::string container;
+  // Container of resources that die with the step. Made only by who needs it:
+  // most steps do not.
+  std::string container() const { return StrCat("__per_step_", id); }
   // Set when a kernel put something there, so that most steps clean up nothing.
   std::atomic<bool> container_used{false};
 };

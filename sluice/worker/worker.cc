@@ -383,7 +383,7 @@ struct RunningGraph {
     if (tensors != nullptr) step.cancellation->Deregister(abort_token);
     if (step.container_used.load(std::memory_order_relaxed)) {
       for (const auto& device : graph->session().devices()) {
-        device->resources().Cleanup(step.container);
+        device->resources().Cleanup(step.container());
       }
     }
     absl::Status result;

@@ -81,7 +81,7 @@ absl::Status MakeStack(KernelContext& ctx) {
   static std::atomic<int64_t> next{0};
   std::string name = ctx.attr<std::string>("stack_name");
   if (name.empty()) name = ctx.node().name();
-  const ResourceName where{ctx.step().container,
+  const ResourceName where{ctx.step().container(),
                            StrCat(name, "_", next.fetch_add(1))};
   ctx.step().container_used = true;
   SLUICE_RETURN_IF_ERROR(ctx.resources().Create<Stack>(

@@ -38,7 +38,7 @@ absl::Status Make(KernelContext& ctx) {
   static std::atomic<int64_t> next{0};
   std::string name = ctx.attr<std::string>("tensor_array_name");
   if (name.empty()) name = ctx.node().name();
-  const ResourceName where{ctx.step().container,
+  const ResourceName where{ctx.step().container(),
                            StrCat(name, "_", next.fetch_add(1))};
   TensorArray::Options options;
   options.type = ctx.attr<DType>("dtype");

@@ -99,14 +99,14 @@ absl::Status MakeTemporary(KernelContext& ctx) {
   variable->Assign(std::move(value));
   ctx.step().container_used = true;
   SLUICE_RETURN_IF_ERROR(ctx.resources().Create<RefVariable>(
-      ctx.step().container, TemporaryName(ctx), variable));
+      ctx.step().container(), TemporaryName(ctx), variable));
   ctx.set_output_variable(0, variable);
   return absl::OkStatus();
 }
 
 absl::Status DestroyTemporary(KernelContext& ctx) {
   ctx.set_output(0, ctx.variable(0).Read());
-  return ctx.resources().Delete<RefVariable>(ctx.step().container,
+  return ctx.resources().Delete<RefVariable>(ctx.step().container(),
                                              TemporaryName(ctx));
 }
 

@@ -142,7 +142,6 @@ absl::Status OpSession::StartOne(Node* node, OpRun& run, Done done) {
   run.step_.cancellation = &run.cancellation_;
   run.step_.rendezvous = &rendezvous_;
   run.step_.clock = &RealClock();
-  run.step_.container = "__per_step_1";
   run.at_ = {node, run.inputs_.data(), run.last_use_.get(), run.first_output_,
              node->output_types().data()};
   run.context_ =
