@@ -172,7 +172,8 @@ Iteration& ExecutorRun::AddIteration(LoopFrame* frame) {
 void ExecutorRun::DeliverValue(Iteration& it, const LoopFrame::Value& value,
                                ReadyQueue* ready) {
   it.slots[value.slot] = value.value;
-  PropagateTo(it, it, value.segment, false, ready);
+  const bool dead = value.value.kind == Slot::Kind::kDead;
+  PropagateTo(it, it, value.segment, dead, ready);
 }
 
 void ExecutorRun::EnterFrame(Iteration& it, int segment, bool dead,
@@ -181,20 +182,18 @@ void ExecutorRun::EnterFrame(Iteration& it, int segment, bool dead,
   LoopFrame* frame = FindOrMakeFrame(it, node.child_frame);
   --frame->enters_left;
   LoopFrame::Value value{segment, node.slots.first_output, {}};
-  if (!dead) value.value = it.slots[node.slots.inputs[0]];
-  if (node.is_constant && !dead) {
+  if (dead) {
+    value.value.kind = Slot::Kind::kDead;
+  } else {
+    value.value = it.slots[node.slots.inputs[0]];
+  }
+  if (node.is_constant) {
     for (auto& iteration : frame->iterations) {
       DeliverValue(*iteration, value, ready);
     }
     frame->invariants.push_back(std::move(value));
   } else {
-    Iteration& first = *frame->iterations.front();
-    if (!dead) {
-      DeliverValue(first, value, ready);
-    } else {
-      first.slots[value.slot].kind = Slot::Kind::kDead;
-      PropagateTo(first, first, segment, true, ready);
-    }
+    DeliverValue(*frame->iterations.front(), value, ready);
   }
   CleanUpFrame(frame, ready);
 }

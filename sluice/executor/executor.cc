@@ -37,10 +37,8 @@ void Executor::GiveRun(std::unique_ptr<ExecutorRun> run) {
   idle_.push_back(std::move(run));
 }
 
-void Executor::Measured(int segment, SteadyTime start) {
-  const float nanos = std::chrono::duration<float, std::nano>(
-                          std::chrono::steady_clock::now() - start)
-                          .count();
+void Executor::Measured(int segment, int64_t nanoseconds) {
+  const auto nanos = static_cast<float>(nanoseconds);
   std::atomic<float>& cost = costs_[segment];
   const float old = cost.load(std::memory_order_relaxed);
   // A moving average; lost updates between threads do not matter.

@@ -38,7 +38,7 @@ class Executor {
   friend class ExecutorRun;
   std::unique_ptr<class ExecutorRun> TakeRun();
   void GiveRun(std::unique_ptr<class ExecutorRun> run);
-  void Measured(int segment, SteadyTime start);
+  void Measured(int segment, int64_t nanoseconds);
   float Cost(int segment) const {
     return costs_[segment].load(std::memory_order_relaxed);
   }

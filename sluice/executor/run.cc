@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "sluice/base/patience.h"
+#include "sluice/base/simulation.h"
 #include "sluice/base/thread_pool.h"
 
 namespace sluice {
@@ -15,10 +16,69 @@ namespace {
 std::atomic<int64_t> kernels_run{0};
 thread_local bool is_network_thread = false;
 
-// Work predicted to take longer than this leaves a network thread.
+// Work predicted to take longer than this leaves a thread that others need.
 constexpr float kHeavyNanos = 20e3f;
+// So does what follows light work that took this long.
+constexpr int64_t kGuestNanos = 100'000;
+// A run that wakes another one carries it on its own stack, up to so many.
+constexpr int kDeepest = 32;
 
 }  // namespace
+
+// The runs on a thread's stack: a kernel of one may bring the news that another
+// one waits for, as a Send or an enqueue does. The other goes on inside of that
+// kernel, unless the stack is deep; then it waits for its turn.
+class ExecutorRun::Nest {
+ public:
+  explicit Nest(const Step& step) : outermost_(thread_.depth++ == 0) {
+    if (outermost_) {
+      thread_.step = step.id;
+      thread_.nested_nanos = 0;
+    }
+  }
+  ~Nest() {
+    RunDeferred();
+    --thread_.depth;
+  }
+  Nest(const Nest&) = delete;
+  Nest& operator=(const Nest&) = delete;
+
+  static bool IsInside() { return thread_.depth > 0; }
+  static bool IsDeep() { return thread_.depth >= kDeepest; }
+  // Whether this thread is needed for something else than `step`: the network,
+  // or another step. In a simulation there is no other thread.
+  static bool IsGuest(const Step& step) {
+    if (is_network_thread) return true;
+    return thread_.depth > 0 && thread_.step != step.id &&
+           TheSimulation() == nullptr;
+  }
+  // What runs inside of others on this thread has taken so far.
+  static int64_t& nested_nanos() { return thread_.nested_nanos; }
+
+  static void Defer(ExecutorRun* run, AsyncCall* call) {
+    call->run = run;
+    call->next_deferred = std::exchange(thread_.deferred, call);
+  }
+  void RunDeferred() {
+    if (!outermost_) return;
+    while (AsyncCall* call = thread_.deferred) {
+      thread_.deferred = call->next_deferred;
+      call->run->FinishAsync(call);
+    }
+  }
+
+ private:
+  struct Thread {
+    int depth = 0;
+    int64_t step = 0;  // Of the outermost run.
+    int64_t nested_nanos = 0;
+    AsyncCall* deferred = nullptr;  // A list.
+  };
+  static constinit thread_local Thread thread_;
+  const bool outermost_;
+};
+
+constinit thread_local ExecutorRun::Nest::Thread ExecutorRun::Nest::thread_;
 
 int64_t KernelsRun() { return kernels_run.load(std::memory_order_relaxed); }
 void CountKernels(int64_t count) {
@@ -41,10 +101,12 @@ void ExecutorRun::Start(Executor::Args args, Executor::Done done) {
 
 void ExecutorRun::Begin(bool measure) {
   if (program_.straight()) {
-    const SteadyTime start =
-        measure ? std::chrono::steady_clock::now() : SteadyTime();
-    RunPlain(root_, 0, false);
-    if (measure) owner_.Measured(0, start);
+    const Nest nest(*args_.step);
+    if (measure) {
+      Measure(root_, 0);
+    } else {
+      RunPlain(root_, 0, false);
+    }
     Complete();
     return;
   }
@@ -99,47 +161,66 @@ void ExecutorRun::MakeReady(Iteration& it, int segment, ReadyQueue* ready) {
 }
 
 void ExecutorRun::Process(ReadyQueue* ready) {
+  if (ready->empty()) return;
   // A loop may be endless, so now and then others have their say.
   constexpr int kRound = 512;
+  const bool guest = Nest::IsGuest(*args_.step);
+  Nest nest(*args_.step);
+  int64_t spent = 0;
   for (int left = kRound; !ready->empty(); --left) {
-    RunOne(ready->Pop(), ready);
-    Patience::Check();
-    // Without anything ready the run may be over, and no longer ours.
-    if (left > 0 || ready->empty()) continue;
-    left = kRound;
-    if (!stopped()) Cancelled();
-    if (is_network_thread) {
+    // Only while something is ready the run is not over, and still ours.
+    if (left == 0 && !stopped()) Cancelled();
+    if (guest && (left == 0 || spent > kGuestNanos ||
+                  owner_.Cost(ready->Next().segment) > kHeavyNanos)) {
       ComputePool().Schedule(
           [this, rest = std::move(*ready)]() mutable { Process(&rest); });
       return;
     }
+    if (left == 0) left = kRound;
+    spent += RunOne(ready->Pop(), ready);
+    nest.RunDeferred();
+    Patience::Check();
   }
 }
 
-void ExecutorRun::RunOne(const Ready& item, ReadyQueue* ready) {
+int64_t ExecutorRun::Measure(Iteration& it, int segment) {
+  const int64_t nested = Nest::nested_nanos();
+  const SteadyTime start = std::chrono::steady_clock::now();
+  RunPlain(it, segment, false);
+  const int64_t nanos =
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - start)
+          .count() -
+      (Nest::nested_nanos() - nested);
+  owner_.Measured(segment, nanos);
+  return nanos;
+}
+
+int64_t ExecutorRun::RunOne(const Ready& item, ReadyQueue* ready) {
   const Segment& segment = program_.segments[item.segment];
   Iteration& it = *item.iteration;
   if (stopped()) {
     Done(it, ready);
-    return;
+    return 0;
   }
   const bool dead =
       it.dead[Local(item.segment)].load(std::memory_order_relaxed);
   if (StartsWaiting(segment.kind) &&
       (!dead || segment.kind == NodeKind::kRecv)) {
     StartAsync(it, item.segment, ready);
-    return;
+    return 0;
   }
   bool now_dead = dead;
-  if (segment.kind == NodeKind::kPlain) {
-    const SteadyTime start = std::chrono::steady_clock::now();
+  int64_t nanos = 0;
+  if (segment.kind == NodeKind::kPlain && !dead) {
+    nanos = Measure(it, item.segment);
+  } else if (segment.kind == NodeKind::kPlain) {
     RunPlain(it, item.segment, dead);
-    if (!dead) owner_.Measured(item.segment, start);
   } else if (!dead || segment.kind == NodeKind::kMerge) {
     RunControlFlow(it, item.segment, &now_dead);
   }
   if (!stopped()) Propagate(it, item.segment, now_dead, ready);
   Done(it, ready);
+  return nanos;
 }
 
 void ExecutorRun::Done(Iteration& it, ReadyQueue* ready) {
@@ -300,14 +381,25 @@ void ExecutorRun::StartAsync(Iteration& it, int segment, ReadyQueue* ready) {
 }
 
 void ExecutorRun::FinishAsync(AsyncCall* call) {
-  if (is_network_thread && Heavy(call->segment)) {
-    ComputePool().Schedule([this, call] {
-      ReadyQueue ready;
-      EndAsync(call, &ready);
-      Process(&ready);
-    });
-    return;
+  if (Nest::IsGuest(*args_.step) &&
+      (Nest::nested_nanos() > kGuestNanos || Heavy(call->segment))) {
+    ComputePool().Schedule([this, call] { GoOn(call); });
+  } else if (Nest::IsDeep()) {
+    Nest::Defer(this, call);
+  } else if (Nest::IsInside()) {
+    const int64_t nested = Nest::nested_nanos();
+    const SteadyTime start = std::chrono::steady_clock::now();
+    GoOn(call);
+    Nest::nested_nanos() =
+        nested +
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start)
+            .count();
+  } else {
+    GoOn(call);
   }
+}
+
+void ExecutorRun::GoOn(AsyncCall* call) {
   ReadyQueue ready;
   EndAsync(call, &ready);
   Process(&ready);

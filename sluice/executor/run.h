@@ -89,6 +89,8 @@ class ExecutorRun {
   void Start(Executor::Args args, Executor::Done done);
 
  private:
+  class Nest;
+
   void Begin(bool measure);
 
   struct Ready {
@@ -103,6 +105,9 @@ class ExecutorRun {
       (waits ? waiting_ : others_).push_back(item);
     }
     bool empty() const { return waiting_.empty() && next_ == others_.size(); }
+    const Ready& Next() const {
+      return waiting_.empty() ? others_[next_] : waiting_.back();
+    }
     Ready Pop() {
       if (!waiting_.empty()) {
         const Ready item = waiting_.back();
@@ -137,6 +142,9 @@ class ExecutorRun {
     // 0 while Start runs, 1 finished before it returned, 2 it returned first.
     std::atomic<int> state{0};
     int64_t start_nanos = 0;
+    // Only while it is deferred.
+    ExecutorRun* run = nullptr;
+    AsyncCall* next_deferred = nullptr;
   };
 
   int Local(int segment) const { return program_.segment_local[segment]; }
@@ -161,9 +169,13 @@ class ExecutorRun {
     return kind == NodeKind::kAsync || kind == NodeKind::kRecv;
   }
   // Runs everything in `ready` and what that makes ready, or has the compute
-  // pool go on with it when that takes a network thread too long.
+  // pool go on with it when that takes a thread too long that others need.
   void Process(ReadyQueue* ready);
-  void RunOne(const Ready& item, ReadyQueue* ready);
+  // Returns how many nanoseconds its kernels took.
+  int64_t RunOne(const Ready& item, ReadyQueue* ready);
+  // Runs a plain segment and notes how long it took, without what others did
+  // meanwhile inside of it.
+  int64_t Measure(Iteration& it, int segment);
   // One ready thing of `it` is over.
   void Done(Iteration& it, ReadyQueue* ready);
 
@@ -178,7 +190,10 @@ class ExecutorRun {
   // A dead segment still tells its receivers, and the caller of a fetch.
   void SendDead(Iteration& it, const Segment& segment);
   void StartAsync(Iteration& it, int segment, ReadyQueue* ready);
+  // When the call is over: goes on here, on the thread that brought the news,
+  // if that has the time.
   void FinishAsync(AsyncCall* call);
+  void GoOn(AsyncCall* call);
   // Whether what follows this node is likely to take long.
   bool Heavy(int segment) const;
   bool HeavyStart() const;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "sluice/graph/scope.h"
@@ -182,6 +183,15 @@ class BlockedPartialRun : public PartialRunTest {
   static void ExpectNothingWaits() {
     while (!WaitTable::Global().List().empty()) std::this_thread::yield();
   }
+  // Sessions wait too, while they are opened.
+  static void AwaitTheDequeue() {
+    const auto dequeues = [](const WaitInfo& wait) {
+      return wait.what.starts_with("dequeue");
+    };
+    while (std::ranges::none_of(WaitTable::Global().List(), dequeues)) {
+      std::this_thread::yield();
+    }
+  }
 };
 
 TEST_F(BlockedPartialRun, EndsWhenItsTimeIsUp) {
@@ -199,7 +209,7 @@ TEST_F(BlockedPartialRun, EndsWhenItIsInterrupted) {
     auto session = OpenWith(target, 0);
     absl::Status status;
     std::thread caller([&] { status = RunToTheEnd(*session); });
-    while (WaitTable::Global().List().empty()) std::this_thread::yield();
+    AwaitTheDequeue();
     session->Interrupt();
     caller.join();
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled, testing::_));
