@@ -368,8 +368,11 @@ class ProgramCompiler {
   // Input i holds a variable. Returns the slot the node shall look at.
   int32_t ReadVariable(const Node& node, int i, int32_t slot) {
     const Info& info = info_[node.id()];
-    const bool wants_variable =
-        IsRef(node.input_type(i)) || info.kind == NodeKind::kForwardAlias;
+    // What is sent is read when it is taken (kernel/rendezvous.h).
+    const bool is_sent =
+        info.kind == NodeKind::kSend && IsRef(TypeOf(node.input(i)));
+    const bool wants_variable = IsRef(node.input_type(i)) || is_sent ||
+                                info.kind == NodeKind::kForwardAlias;
     if (!wants_variable) {
       const int32_t own = out_.frames[info.frame].num_slots++;
       out_.reads.push_back({slot, own, static_cast<int16_t>(i)});

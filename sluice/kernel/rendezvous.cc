@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
+#include "sluice/kernel/variable.h"
 
 namespace sluice {
 
@@ -92,6 +93,18 @@ void Rendezvous::RecvGroupAsync(std::span<const std::string> keys,
   }
 }
 
+namespace {
+
+// What a taker gets.
+Parcel Opened(Parcel parcel) {
+  if (!parcel.variable) return parcel;
+  parcel.tensor = static_cast<const Variable&>(*parcel.variable).Read();
+  parcel.variable = nullptr;
+  return parcel;
+}
+
+}  // namespace
+
 struct LocalRendezvous::State {
   // Either values that nobody took yet or receivers that wait; never both.
   struct Entry {
@@ -125,7 +138,7 @@ absl::Status LocalRendezvous::Send(std::string_view key, Parcel parcel) {
     it->second.waiting.pop_front();
     if (it->second.waiting.empty()) state_->entries.erase(it);
   }
-  done(std::move(parcel));
+  done(Opened(std::move(parcel)));
   return absl::OkStatus();
 }
 
@@ -152,7 +165,7 @@ void LocalRendezvous::RecvAsync(std::string_view key, RecvDone done) {
   if (!aborted.ok()) {
     done(aborted);
   } else {
-    done(std::move(parcel));
+    done(Opened(std::move(parcel)));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "sluice/graph/device_name.h"
+#include "sluice/kernel/resource.h"
 #include "sluice/tensor/tensor.h"
 
 namespace sluice {
@@ -41,6 +42,9 @@ struct Parcel {
   bool dead = false;
   // When another task began to send it, by that task's clock; 0: unknown.
   int64_t sent_micros = 0;
+  // The Variable to read when the parcel is taken, instead of a tensor: the
+  // taker may wait for updates that come after the Send. Never set for takers.
+  RefPtr<Resource> variable = {};
 };
 
 // Thread-safe. Held by everyone who may still use it.

@@ -88,24 +88,32 @@ class Partitioner {
     const int id = node.id();
     Graph& part = *parts_[part_[id]].graph;
     Node* copy = copies_[id];
+    std::vector<Node*> late, others;  // Where inputs of the copy come from.
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Output input = node.input(i);
       if (!input) continue;
       if (part_[input.node->id()] == part_[id]) {
-        part.Connect({copies_[input.node->id()], input.index}, copy, i);
+        others.push_back(copies_[input.node->id()]);
+        part.Connect({others.back(), input.index}, copy, i);
         continue;
       }
       SLUICE_ASSIGN_OR_RETURN(Output received, Receive(node, input));
+      (IsReadLate(node, input) ? late : others).push_back(received.node);
       part.Connect(received, copy, i);
     }
     for (const Node* control : node.control_inputs()) {
       if (part_[control->id()] == part_[id]) {
-        part.AddControlEdge(copies_[control->id()], copy);
+        others.push_back(copies_[control->id()]);
+      } else if (IsOnlyAwaited(node)) {
         continue;
+      } else {
+        SLUICE_ASSIGN_OR_RETURN(others.emplace_back(),
+                                ControlTransfer(node, *control));
       }
-      if (IsOnlyAwaited(node)) continue;
-      SLUICE_ASSIGN_OR_RETURN(Node * signal, ControlTransfer(node, *control));
-      part.AddControlEdge(signal, copy);
+      part.AddControlEdge(others.back(), copy);
+    }
+    for (Node* recv : late) {
+      for (Node* other : others) part.AddControlEdge(other, recv);
     }
     return absl::OkStatus();
   }
@@ -163,23 +171,15 @@ class Partitioner {
 
   // A value from another part, in the part of `dst`.
   absl::StatusOr<Output> Receive(const Node& dst, Output input) {
-    const int to = part_[dst.id()];
-    const Key key{input.node->id(), input.index, to};
-    if (auto it = recvs_.find(key); it != recvs_.end()) return it->second;
+    const Key key{input.node->id(), input.index, part_[dst.id()]};
+    if (!IsReadLate(dst, input)) {
+      if (auto it = recvs_.find(key); it != recvs_.end()) return it->second;
+    }
     SLUICE_ASSIGN_OR_RETURN(
         Node * recv,
         MakePair({copies_[input.node->id()], input.index}, *input.node, dst));
-    if (!IsRef(TypeOf(input))) {
-      recvs_[key] = recv->output(0);
-      return recv->output(0);
-    }
-    // A variable is read as late as it would be without the cut: when the
-    // node's other inputs are there.
-    for (const Output& other : dst.inputs()) {
-      if (other.node != input.node && part_[other.node->id()] == to) {
-        parts_[to].graph->AddControlEdge(copies_[other.node->id()], recv);
-      }
-    }
+    // Each reader of a variable has its own time to read it.
+    if (!IsRef(TypeOf(input))) recvs_[key] = recv->output(0);
     return recv->output(0);
   }
 

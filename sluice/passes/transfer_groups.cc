@@ -111,9 +111,8 @@ class Grouper {
     for (const Output& input : node.inputs()) {
       const Node& src = *input.node;
       const int to = part_[node.id()];
-      // A variable is read when the other inputs of its reader are there.
-      const bool late = IsRef(TypeOf(input)) && node.num_inputs() > 1;
-      if (part_[src.id()] == to || waits_[src.id()] || late) continue;
+      if (part_[src.id()] == to || waits_[src.id()]) continue;
+      if (IsReadLate(node, input)) continue;
       const int64_t bytes = BytesOf(input);
       if (bytes < 0 || bytes > kMaxMemberBytes) continue;
       const Crossing crossing(src.id(), input.index, to);
@@ -139,6 +138,11 @@ class Grouper {
 };
 
 }  // namespace
+
+bool IsReadLate(const Node& reader, Output input) {
+  return IsRef(TypeOf(input)) && !IsMerge(reader) &&
+         (reader.num_inputs() > 1 || !reader.control_inputs().empty());
+}
 
 absl::StatusOr<std::vector<TransferGroup>> GroupTransfers(
     const Graph& graph, const std::vector<int>& part) {

@@ -18,6 +18,10 @@ struct Transfer {
 };
 using TransferGroup = std::vector<Transfer>;
 
+// Whether `input` is a variable that `reader` must read as late as if both were
+// on one device: when everything else that it waits for is there.
+bool IsReadLate(const Node& reader, Output input);
+
 // A group waits for its last member, so none of them may depend on another
 // group that waits for this one: all have crossed equally many borders before,
 // on the way that crosses most. A value that is only wanted together with a

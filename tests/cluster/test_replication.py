@@ -119,6 +119,35 @@ def test_loops_and_conds_span_tasks(processes, cluster):
     assert client.wait() == 0
 
 
+def test_a_read_on_another_task_comes_after_what_it_waits_for(
+        processes, cluster):
+    """And a step that keeps an array for a while drops nothing else."""
+    client = processes.python("""
+        import sys
+        import tensorflow as tf
+
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", [], initializer=tf.ones_initializer())
+        with tf.device("/job:worker/task:0"):
+            gradient = tf.placeholder(tf.float32, []) * 2.
+        with tf.device("/job:ps/task:0"):
+            update = w.assign_add(gradient)
+            kept = tf.TensorArray(tf.float32, 1).write(0, w).read(0)
+        with tf.device("/job:worker/task:0"):
+            with tf.control_dependencies([update]):
+                read = w.read_value()
+        with tf.Session("grpc://" + sys.argv[1]) as session:
+            session.run(w.initializer)
+            values = [session.run([update, read], {"Placeholder:0": 1.})
+                      for _ in range(3)]
+            print("values", values == [[3., 3.], [5., 5.], [7., 7.]], values)
+            print("kept", session.run(kept), session.run(w))
+        """, cluster)
+    client.expect("values True")
+    client.expect("kept 7.0 7.0")
+    assert client.wait() == 0
+
+
 def test_a_loop_without_end_keeps_no_server_from_others(processes, cluster):
     """It was short the first time, so the ps takes it for cheap."""
     client = processes.python("""

@@ -63,7 +63,13 @@ class SendKernel : public Kernel {
     if (rendezvous == nullptr) return NoRendezvous(ctx);
     Parcel parcel;
     parcel.dead = ctx.input_dead();
-    if (!parcel.dead) parcel.tensor = ctx.input(0).Owned();
+    if (parcel.dead) {
+      // Nothing else is told.
+    } else if (ctx.input_slot(0).kind == Slot::Kind::kRef) {
+      parcel.variable = ctx.input_slot(0).variable;
+    } else {
+      parcel.tensor = ctx.input(0).Owned();
+    }
     return key_.With(ctx, [&](std::string_view key) {
       return rendezvous->Send(key, std::move(parcel));
     });
