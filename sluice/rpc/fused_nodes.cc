@@ -30,6 +30,8 @@ class Expander {
   const absl::flat_hash_map<std::string, std::string>& renamed() const {
     return renamed_;
   }
+  // An error when a small message asked for too much.
+  const absl::Status& status() const { return status_; }
 
  private:
   // A node on the device of `fused`. The last one of several takes its name.
@@ -67,6 +69,17 @@ class Expander {
   static void Connect(const std::vector<std::string>& inputs,
                       pb::NodeDef* node) {
     for (const std::string& input : inputs) node->add_input(input);
+  }
+  // Counts a node of a row, each of which repeats the name, the device and
+  // attributes of `fused`. False if the rows are too long: status() says so.
+  bool Count(const pb::NodeDef& node, const pb::NodeDef& fused) {
+    ++nodes_;
+    bytes_ += static_cast<int64_t>(node.ByteSizeLong());
+    if (nodes_ <= kMostNodes && bytes_ <= kMostBytes) return true;
+    status_ = InvalidArgument("The fused ops of a graph stand for more than ",
+                              kMostNodes, " nodes or ", kMostBytes,
+                              " bytes, with ", fused.op(), " ", fused.name());
+    return false;
   }
 
   static bool IsActivation(const std::string& op) {
@@ -111,6 +124,7 @@ class Expander {
       Connect(inputs, node);
       CopyAttr(fused, "T", node);
       inputs = {node->name()};
+      if (!Count(*node, fused)) return true;
     }
     return true;
   }
@@ -129,7 +143,7 @@ class Expander {
     const auto outputs = fused.attr().find("num_outs");
     if (inputs.size() != 2 || outputs == fused.attr().end()) return false;
     const int64_t count = outputs->second.i();
-    if (count < 2 || count > kMostOutputs || count_ > kMostNodes) return false;
+    if (count < 2 || count > kMostOutputs) return false;
     std::string data = inputs[0];
     for (int64_t i = 0; i + 1 < count; ++i) {
       pb::NodeDef* own = Add(fused, "Const", false);
@@ -147,6 +161,10 @@ class Expander {
       Connect({data, mine->name()}, either);
       Connect(waits, either);
       CopyAttr(fused, "T", either);
+      if (!Count(*own, fused) || !Count(*mine, fused) ||
+          !Count(*either, fused)) {
+        return true;
+      }
       renamed_[OutputName(fused.name(), i)] = StrCat(either->name(), ":1");
       data = either->name();
     }
@@ -162,12 +180,17 @@ class Expander {
     return index == 0 ? node : StrCat(node, ":", index);
   }
 
-  // What a small message may ask for.
+  // What a small message may ask for: outputs of one node, and what all rows of
+  // a graph are together. Its own limits are asked when it is apart.
   static constexpr int64_t kMostOutputs = 1000;
-  static constexpr int64_t kMostNodes = 100000;
+  static constexpr int64_t kMostNodes = 100'000;
+  static constexpr int64_t kMostBytes = 64 << 20;
 
   Nodes& out_;
   int64_t count_ = 0;
+  int64_t nodes_ = 0;
+  int64_t bytes_ = 0;
+  absl::Status status_;
   absl::flat_hash_map<std::string, std::string> renamed_;
 };
 
@@ -178,15 +201,16 @@ bool MayBeFused(const pb::NodeDef& node) {
 
 }  // namespace
 
-void TakeApart(pb::GraphDef* graph) {
-  if (std::ranges::none_of(graph->node(), MayBeFused)) return;
+absl::Status TakeApart(pb::GraphDef* graph) {
+  if (std::ranges::none_of(graph->node(), MayBeFused)) return absl::OkStatus();
   Nodes nodes;
   nodes.Swap(graph->mutable_node());
   Expander expander(graph->mutable_node());
   for (pb::NodeDef& node : nodes) {
     if (!expander.Expand(node)) graph->add_node()->Swap(&node);
+    SLUICE_RETURN_IF_ERROR(expander.status());
   }
-  if (expander.renamed().empty()) return;
+  if (expander.renamed().empty()) return absl::OkStatus();
   for (pb::NodeDef& node : *graph->mutable_node()) {
     for (std::string& input : *node.mutable_input()) {
       std::string name = input;
@@ -195,6 +219,7 @@ void TakeApart(pb::GraphDef* graph) {
       if (it != expander.renamed().end()) input = it->second;
     }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

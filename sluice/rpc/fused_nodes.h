@@ -10,10 +10,13 @@
 // Fused ops that it does not know stay, and are an error of the import.
 #pragma once
 
+#include "absl/status/status.h"
 #include "sluice/proto/graph.pb.h"
 
 namespace sluice {
 
-void TakeApart(pb::GraphDef* graph);
+// INVALID_ARGUMENT if a row of ops would be much longer than what asks for it;
+// `graph` is then in no particular state.
+absl::Status TakeApart(pb::GraphDef* graph);
 
 }  // namespace sluice

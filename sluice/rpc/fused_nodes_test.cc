@@ -38,7 +38,7 @@ std::vector<std::string> Lines(const pb::GraphDef& graph) {
 std::vector<std::string> Apart(const std::string& inputs,
                                const std::string& node) {
   pb::GraphDef graph = ParsedGraph(node);
-  TakeApart(&graph);
+  SLUICE_EXPECT_OK(TakeApart(&graph));
   const std::vector<std::string> lines = Lines(graph);
   for (const pb::NodeDef& node : graph.node()) {
     EXPECT_EQ(node.device(), "/job:ps/replica:0/task:0/device:CPU:0");
@@ -89,7 +89,7 @@ TEST(TakeApart, AttributesGoWhereTheyBelong) {
   pb::GraphDef graph =
       ParsedGraph(MatMul("'BiasAdd', 'LeakyRelu'",
                          "attr { key: 'leakyrelu_alpha' value { f: 0.5 } }"));
-  TakeApart(&graph);
+  SLUICE_EXPECT_OK(TakeApart(&graph));
   ASSERT_EQ(graph.node_size(), 3);
   EXPECT_TRUE(graph.node(0).attr().at("transpose_b").b());
   EXPECT_EQ(graph.node(1).attr().at("T").type(), pb::DT_FLOAT);
@@ -99,7 +99,7 @@ TEST(TakeApart, AttributesGoWhereTheyBelong) {
 TEST(TakeApart, WhatItDoesNotKnowStays) {
   for (const char* ops : {"", "'Relu'", "'BiasAdd', 'Odd'"}) {
     pb::GraphDef graph = ParsedGraph(MatMul(ops));
-    TakeApart(&graph);
+    SLUICE_EXPECT_OK(TakeApart(&graph));
     EXPECT_THAT(Lines(graph), ElementsAre("f = _FusedMatMul(x, w, b, ^x)"));
   }
 }
@@ -146,6 +146,61 @@ TEST(TakeApart, ASwitchOfManyIsARowOfSwitches) {
                   "f/_fused_5 = Switch(f/_fused_2, f/_fused_4)",
                   "f = NoOp(^x, ^i)", "of_0 = Neg(f/_fused_2:1)",
                   "of_1 = Neg(f/_fused_5:1)", "of_2 = Neg(f/_fused_5)"));
+}
+
+// A graph of one node that stands for a row of so many.
+pb::GraphDef RowOfUnaryOps(int count) {
+  pb::GraphDef graph;
+  pb::NodeDef* node = graph.add_node();
+  node->set_op("_UnaryOpsComposition");
+  node->add_input("x");
+  auto& names = (*node->mutable_attr())["op_names"];
+  for (int i = 0; i < count; ++i) names.mutable_list()->add_s("Neg");
+  return graph;
+}
+
+pb::GraphDef RowOfSwitches(int outputs) {
+  pb::GraphDef graph;
+  pb::NodeDef* node = graph.add_node();
+  node->set_op("_SwitchN");
+  node->add_input("x");
+  node->add_input("i");
+  (*node->mutable_attr())["num_outs"].set_i(outputs);
+  return graph;
+}
+
+auto IsTooMuch() {
+  return StatusIs(absl::StatusCode::kInvalidArgument,
+                  testing::HasSubstr("more than 100000 nodes or 67108864"));
+}
+
+TEST(TakeApart, TheRowsOfAGraphAreTogetherOfBoundedLength) {
+  pb::GraphDef most = RowOfUnaryOps(100'000);
+  pb::GraphDef more = most;
+  more.MergeFrom(RowOfUnaryOps(1));
+  SLUICE_EXPECT_OK(TakeApart(&most));
+  EXPECT_EQ(most.node_size(), 100'000);
+  EXPECT_THAT(TakeApart(&more), IsTooMuch());
+  pb::GraphDef switches;
+  for (int i = 0; i < 40; ++i) switches.MergeFrom(RowOfSwitches(1000));
+  EXPECT_THAT(TakeApart(&switches), IsTooMuch());
+}
+
+// Two bytes ask for one more op, which has all that the fused one has.
+TEST(TakeApart, WhatARowRepeatsIsBounded) {
+  const std::string text(100'000, 'x');
+  for (const pb::GraphDef& row : {RowOfUnaryOps(1000), RowOfSwitches(1000)}) {
+    pb::GraphDef name = row, device = row, type = row;
+    name.mutable_node(0)->set_name(text);
+    device.mutable_node(0)->set_device(text);
+    (*type.mutable_node(0)->mutable_attr())["T"].set_s(text);
+    for (pb::GraphDef* graph : {&name, &device, &type}) {
+      EXPECT_THAT(TakeApart(graph), IsTooMuch());
+    }
+  }
+  pb::GraphDef waits = RowOfSwitches(1000);
+  waits.mutable_node(0)->add_input("^" + text);
+  EXPECT_THAT(TakeApart(&waits), IsTooMuch());
 }
 
 }  // namespace

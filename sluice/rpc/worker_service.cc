@@ -241,9 +241,10 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
     ImportOptions options;
     options.allow_internal = true;
     options.validate_colocation = false;
-    TakeApart(proto.mutable_graph_def());
-    absl::Status imported =
-        CheckGraphSize(proto.graph_def(), /*known=*/0, limits_);
+    absl::Status imported = TakeApart(proto.mutable_graph_def());
+    if (imported.ok()) {
+      imported = CheckGraphSize(proto.graph_def(), /*known=*/0, limits_);
+    }
     if (imported.ok()) {
       imported = ImportGraphDef(proto.graph_def(), options, graph.get());
     }
