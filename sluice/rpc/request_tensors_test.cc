@@ -29,13 +29,33 @@ TEST(RequestTensors, TogetherStayWithinTheLimitOfAMessage) {
 }
 
 // What they take stands in the request, whose length is checked elsewhere.
-TEST(RequestTensors, ContentsAreNotCounted) {
+TEST(RequestTensors, NumbersInContentsAreNotCounted) {
   Limits limits;
   limits.message_bytes = 1000;
   RequestTensors tensors(limits);
   pb::TensorProto proto;
   TensorToProto(*Tensor::Zeros(DType::kFloat, {1000}), &proto);
   SLUICE_EXPECT_OK(tensors.Read(std::move(proto)).status());
+}
+
+// There a byte stands for an empty one, which takes 32 bytes or more in memory.
+TEST(RequestTensors, StringsAndHandlesInContentsAreCounted) {
+  Limits limits;
+  limits.message_bytes = 10'000;
+  const auto empty = [](pb::DataType type, int count) {
+    pb::TensorProto proto;
+    proto.set_dtype(type);
+    proto.mutable_tensor_shape()->add_dim()->set_size(count);
+    proto.set_tensor_content(std::string(count, '\0'));
+    return proto;
+  };
+  for (const pb::DataType type : {pb::DT_STRING, pb::DT_RESOURCE}) {
+    RequestTensors tensors(limits);
+    SLUICE_EXPECT_OK(tensors.Read(empty(type, 20)).status());
+    EXPECT_THAT(tensors.Read(empty(type, 1000)).status(),
+                StatusIs(StatusCode::kResourceExhausted,
+                         HasSubstr("limit message_bytes=10000")));
+  }
 }
 
 // 2 GiB in a few bytes; no memory is taken for them.

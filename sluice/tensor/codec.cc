@@ -73,15 +73,18 @@ absl::Status FillHandles(const pb::TensorProto& proto, Tensor* tensor) {
   return absl::OkStatus();
 }
 
+// Of an element in memory, without the characters of strings.
+int64_t ElementBytes(DType dtype) {
+  if (dtype == DType::kString) return sizeof(std::string);
+  if (dtype == DType::kResource) return sizeof(ResourceHandle);
+  return static_cast<int64_t>(ElementSize(dtype));
+}
+
 absl::StatusOr<int64_t> TypedBytesOf(const pb::TensorProto& proto, DType dtype,
                                      const Shape& shape) {
-  int64_t element = static_cast<int64_t>(ElementSize(dtype));
-  if (dtype == DType::kResource) element = sizeof(ResourceHandle);
-  if (dtype == DType::kString) {
-    element = sizeof(std::string);
-    if (proto.string_val_size() > 0) {
-      element += static_cast<int64_t>(proto.string_val().rbegin()->size());
-    }
+  int64_t element = ElementBytes(dtype);
+  if (dtype == DType::kString && proto.string_val_size() > 0) {
+    element += static_cast<int64_t>(proto.string_val().rbegin()->size());
   }
   if (shape.size() <= kMaxRepeatedBytes / element) {
     return shape.size() * element;
@@ -276,12 +279,15 @@ absl::StatusOr<ResourceHandle> ResourceHandleFromProto(
   return handle;
 }
 
-absl::StatusOr<int64_t> TypedBytes(const pb::TensorProto& proto) {
-  if (!proto.tensor_content().empty()) return 0;
+absl::StatusOr<int64_t> BytesBeyondContent(const pb::TensorProto& proto) {
   SLUICE_ASSIGN_OR_RETURN(const DType dtype, StoredTypeOf(proto));
   SLUICE_ASSIGN_OR_RETURN(const Shape shape,
                           ShapeFromProto(proto.tensor_shape()));
-  return TypedBytesOf(proto, dtype, shape);
+  const auto content = static_cast<int64_t>(proto.tensor_content().size());
+  if (content == 0) return TypedBytesOf(proto, dtype, shape);
+  if (ElementSize(dtype) != 0) return 0;
+  // Each element takes a byte there, or the content is refused.
+  return std::min(shape.size(), content) * ElementBytes(dtype);
 }
 
 absl::StatusOr<Tensor> TensorFromProto(const pb::TensorProto& proto) {

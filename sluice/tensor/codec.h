@@ -32,9 +32,10 @@ absl::StatusOr<Tensor> TensorFromProto(const pb::TensorProto& proto);
 // is left in no particular state.
 absl::StatusOr<Tensor> TensorFromProto(pb::TensorProto&& proto);
 
-// The bytes that the typed values of `proto` take as a tensor, each as often as
-// it repeats; 0 if tensor_content has them.
-absl::StatusOr<int64_t> TypedBytes(const pb::TensorProto& proto);
+// The bytes that `proto` takes as a tensor beyond those that tensor_content
+// has: of typed values all, each as often as it repeats; of strings and handles
+// in there what an empty one takes; of numbers in there none.
+absl::StatusOr<int64_t> BytesBeyondContent(const pb::TensorProto& proto);
 
 // The form of calls between tasks: everything in tensor_content.
 void TensorToProto(const Tensor& tensor, pb::TensorProto* proto);
