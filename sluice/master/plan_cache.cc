@@ -1,6 +1,9 @@
 #include "sluice/master/plan_cache.h"
 
+#include <new>
 #include <utility>
+
+#include "sluice/base/status.h"
 
 namespace sluice {
 
@@ -29,6 +32,7 @@ void PlanCache::FindOrBuild(const StepSignature& signature, Builder build,
   EntryPtr entry;
   EntryPtr evicted;  // Its end may be a call to a task: not under the lock.
   PlanPtr plan;
+  int number = 0;
   {
     MutexLock lock(mu_);
     entry = FindOrAdd(signature, &evicted);
@@ -36,25 +40,39 @@ void PlanCache::FindOrBuild(const StepSignature& signature, Builder build,
     if (plan == nullptr) {
       entry->waiting.push_back(std::exchange(done, nullptr));
       if (std::exchange(entry->building, true)) return;
+      number = ++entry->builds;
     }
   }
   if (plan != nullptr) {
     done(std::move(plan));
     return;
   }
-  build([this, entry](absl::StatusOr<PlanPtr> built) { Built(entry, built); });
+  try {
+    build([this, entry, number](absl::StatusOr<PlanPtr> built) {
+      Built(entry, number, built);
+    });
+  } catch (const std::bad_alloc&) {
+    // If the outcome was known, one who waited for it ran out of memory: that
+    // is for the caller to tell.
+    if (!Built(entry, number,
+               ResourceExhausted("Out of memory while planning a step"))) {
+      throw;
+    }
+  }
 }
 
-void PlanCache::Built(const EntryPtr& entry,
+bool PlanCache::Built(const EntryPtr& entry, int build,
                       const absl::StatusOr<PlanPtr>& plan) {
   std::vector<Done> waiting;
   {
     MutexLock lock(mu_);
+    if (!entry->building || entry->builds != build) return false;
     entry->building = false;
     if (plan.ok()) entry->plan = *plan;
     waiting.swap(entry->waiting);
   }
   for (Done& done : waiting) done(plan);
+  return true;
 }
 
 PlanCache::PlanPtr PlanCache::Find(const StepSignature& signature) {

@@ -34,7 +34,9 @@ class PlanCache {
 
   // Calls `done` with the plan for `signature`. If there is none, `build` makes
   // it; what it is given must be called once, while the cache lives. A failure
-  // is reported to everyone who waits for it and is not remembered.
+  // is reported to everyone who waits for it and is not remembered. One that
+  // throws std::bad_alloc has failed with RESOURCE_EXHAUSTED; what it was given
+  // may still be called, without effect.
   void FindOrBuild(const StepSignature& signature, Builder build, Done done);
   // Only what is there; null otherwise.
   PlanPtr Find(const StepSignature& signature);
@@ -47,6 +49,7 @@ class PlanCache {
   struct Entry {
     PlanPtr plan;
     bool building = false;
+    int builds = 0;  // Begun; the last one gives the plan.
     std::vector<Done> waiting;
     std::list<StepSignature>::iterator age;
   };
@@ -54,7 +57,9 @@ class PlanCache {
 
   EntryPtr FindOrAdd(const StepSignature& signature, EntryPtr* evicted)
       SLUICE_REQUIRES(mu_);
-  void Built(const EntryPtr& entry, const absl::StatusOr<PlanPtr>& plan);
+  // What came of a build. False if that was known before.
+  bool Built(const EntryPtr& entry, int build,
+             const absl::StatusOr<PlanPtr>& plan);
 
   const size_t capacity_;
   Mutex mu_;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 namespace sluice {
 namespace {
 
@@ -73,6 +75,48 @@ TEST(PlanCache, ThoseWhoAskMeanwhileGetTheSameAnswer) {
     builds[0](answer);
     EXPECT_THAT(answers, testing::ElementsAre(answer, answer));
   }
+}
+
+TEST(PlanCache, ABuildThatRunsOutOfMemoryFailsOnceForAllWhoWait) {
+  PlanCache cache(10);
+  std::vector<PlanCache::Done> builds;
+  std::vector<PlanOr> answers;
+  const auto note = [&](PlanOr plan) { answers.push_back(std::move(plan)); };
+  const auto keep = [&](PlanCache::Done done) {
+    builds.push_back(std::move(done));
+  };
+  cache.FindOrBuild(
+      Target("a"),
+      [&](PlanCache::Done done) {
+        keep(std::move(done));
+        cache.FindOrBuild(Target("a"), keep, note);
+        throw std::bad_alloc();
+      },
+      note);
+  ASSERT_EQ(answers.size(), 2u);
+  for (const PlanOr& answer : answers) {
+    EXPECT_TRUE(absl::IsResourceExhausted(answer.status())) << answer.status();
+  }
+  // What it has left behind does not answer for the next one.
+  cache.FindOrBuild(Target("a"), keep, note);
+  ASSERT_EQ(builds.size(), 2u);
+  builds[0](MakeFakePlan());
+  EXPECT_EQ(answers.size(), 2u);
+  const PlanCache::PlanPtr plan = MakeFakePlan();
+  builds[1](plan);
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(*answers[2], plan);
+  EXPECT_EQ(cache.Find(Target("a")), plan);
+}
+
+TEST(PlanCache, APlanStaysWhenOneWhoWaitedForItRunsOutOfMemory) {
+  PlanCache cache(10);
+  const PlanCache::PlanPtr plan = MakeFakePlan();
+  EXPECT_THROW(cache.FindOrBuild(
+                   Target("a"), [&](PlanCache::Done done) { done(plan); },
+                   [](const PlanOr&) { throw std::bad_alloc(); }),
+               std::bad_alloc);
+  EXPECT_EQ(cache.Find(Target("a")), plan);
 }
 
 TEST(PlanCache, APlanIsStillGivenToThoseWhoWaitedWhenAllIsCleared) {
