@@ -1,6 +1,8 @@
 #include "sluice/rpc/remote_worker.h"
 
+#include <atomic>
 #include <map>
+#include <new>
 
 #include "absl/container/flat_hash_map.h"
 #include "sluice/base/logging.h"
@@ -129,37 +131,19 @@ class RemoteWorker : public PeerWorker,
     Tidy(paths::kDeleteWorkerSession, *ToByteBuffer(request), std::move(done));
   }
 
+  // Writing a large graph takes as much memory as the graph.
   void RegisterGraph(RegisterGraphRequest request, RegisterDone done) override {
-    pb::RegisterGraphRequest proto;
-    proto.set_session_handle(request.session_handle);
-    proto.set_create_worker_session_called(request.has_session);
-    ExportOptions options;
-    options.assigned_devices = true;
-    ExportGraphDef(*request.graph, options, proto.mutable_graph_def());
-    const WaitTable::Token wait =
-        NameWait("the registration of a graph", request.session_handle);
-    RpcChannel::Options call;
-    call.deadline = request.deadline;
-    // Asked now: the session may be closed before the answer comes.
-    channel_->Call(
-        paths::kRegisterGraph, proto, call,
-        [self = shared_from_this(), session = request.session_handle, wait,
-         open = SessionOpen(request.session_handle), done = std::move(done)](
-            absl::Status status, grpc::ByteBuffer buffer) mutable {
-          WaitTable::Global().Remove(wait);
-          pb::RegisterGraphResponse response;
-          status = self->Parse(std::move(status), &buffer, &response);
-          if (!status.ok()) {
-            done(status);
-            return;
-          }
-          auto graph = std::make_shared<RemoteGraph>();
-          graph->channel = self->channel_;
-          graph->session_open = std::move(open);
-          graph->handle = response.graph_handle();
-          graph->session = session;
-          done(std::shared_ptr<RegisteredGraph>(std::move(graph)));
-        });
+    const auto registration = std::make_shared<Registration>();
+    registration->done = std::move(done);
+    try {
+      SendGraph(request, registration);
+    } catch (const std::bad_alloc&) {
+      // If it was answered, whom the answer went to ran out of memory.
+      if (!registration->Answer(ResourceExhausted(
+              "Out of memory while sending a graph to ", task_))) {
+        throw;
+      }
+    }
   }
 
   void RunGraph(const RunGraphRequest& request, Done done) override {
@@ -323,6 +307,57 @@ class RemoteWorker : public PeerWorker,
   }
 
  private:
+  // A graph on its way to the task. Answered by what comes first: the task, or
+  // an error here.
+  struct Registration {
+    RegisterDone done;
+    WaitTable::Token wait = 0;
+    std::atomic<bool> answered{false};
+
+    // False if it was answered before.
+    bool Answer(absl::StatusOr<std::shared_ptr<RegisteredGraph>> graph) {
+      if (answered.exchange(true)) return false;
+      WaitTable::Global().Remove(wait);
+      // A call that is kept somewhere must not keep what `done` holds.
+      std::exchange(done, nullptr)(std::move(graph));
+      return true;
+    }
+  };
+
+  void SendGraph(const RegisterGraphRequest& request,
+                 const std::shared_ptr<Registration>& registration) {
+    pb::RegisterGraphRequest proto;
+    proto.set_session_handle(request.session_handle);
+    proto.set_create_worker_session_called(request.has_session);
+    ExportOptions options;
+    options.assigned_devices = true;
+    ExportGraphDef(*request.graph, options, proto.mutable_graph_def());
+    registration->wait =
+        NameWait("the registration of a graph", request.session_handle);
+    RpcChannel::Options call;
+    call.deadline = request.deadline;
+    // Asked now: the session may be closed before the answer comes.
+    channel_->Call(paths::kRegisterGraph, proto, call,
+                   [self = shared_from_this(), registration,
+                    session = request.session_handle,
+                    open = SessionOpen(request.session_handle)](
+                       absl::Status status, grpc::ByteBuffer buffer) mutable {
+                     pb::RegisterGraphResponse response;
+                     status =
+                         self->Parse(std::move(status), &buffer, &response);
+                     if (!status.ok()) {
+                       registration->Answer(std::move(status));
+                       return;
+                     }
+                     auto graph = std::make_shared<RemoteGraph>();
+                     graph->channel = self->channel_;
+                     graph->session_open = std::move(open);
+                     graph->handle = response.graph_handle();
+                     graph->session = session;
+                     registration->Answer(std::move(graph));
+                   });
+  }
+
   // A graph with ops that this process does not know must not fail the step
   // that it only tells about.
   void TakeGraphs(const pb::RunGraphResponse& response,

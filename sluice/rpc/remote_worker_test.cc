@@ -2,6 +2,10 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <functional>
+#include <new>
+
 #include "sluice/base/testing/eventually.h"
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
@@ -222,12 +226,14 @@ struct NotedCalls : RpcChannel {
   const std::string name = "nowhere:1";
   std::vector<std::string> paths;
   std::vector<Done> answers;
+  std::function<void()> at_call;
 
   const std::string& address() const override { return name; }
   void Call(const char* path, const grpc::ByteBuffer&, const Options&,
             Done done) override {
     paths.push_back(path);
     answers.push_back(std::move(done));
+    if (at_call) at_call();
   }
 };
 
@@ -251,6 +257,48 @@ TEST(RemoteWorker, AGraphThatComesAfterTheEndOfItsSessionWentWithIt) {
   EXPECT_TRUE(registered);
   EXPECT_THAT(calls->paths, testing::ElementsAre(paths::kRegisterGraph,
                                                  paths::kDeleteWorkerSession));
+  calls->answers.clear();  // They hold the worker, which holds this channel.
+}
+
+TEST(RemoteWorker, AGraphThatCannotBeSentForLackOfMemoryFailsOnce) {
+  auto calls = std::make_shared<NotedCalls>();
+  auto worker = *MakeRemoteWorker({TaskUnderTest::kTask, calls->name},
+                                  {kAsker, TaskUnderTest::kAskerAddress},
+                                  [&](const std::string&) { return calls; });
+  // The call may be on its way by then.
+  for (const bool sent : {false, true}) {
+    calls->at_call = [&] {
+      if (!sent) calls->answers.clear();
+      throw std::bad_alloc();
+    };
+    RegisterGraphRequest request;
+    request.session_handle = "s";
+    request.graph = std::make_shared<Graph>();
+    std::vector<absl::Status> answers;
+    worker->RegisterGraph(
+        std::move(request),
+        [&](const absl::StatusOr<std::shared_ptr<RegisteredGraph>>& graph) {
+          answers.push_back(graph.status());
+        });
+    EXPECT_THAT(
+        answers,
+        testing::ElementsAre(StatusIs(
+            absl::StatusCode::kResourceExhausted,
+            testing::HasSubstr("Out of memory while sending a graph"))));
+    EXPECT_TRUE(std::ranges::none_of(
+        WaitTable::Global().List(), [](const WaitInfo& wait) {
+          return wait.what.starts_with("the registration of a graph");
+        }));
+    calls->at_call = nullptr;
+    for (RpcChannel::Done& answer : std::exchange(calls->answers, {})) {
+      answer(absl::OkStatus(), *ToByteBuffer(pb::RegisterGraphResponse()));
+    }
+    EXPECT_EQ(answers.size(), 1u);
+  }
+  // What the task has taken nobody needs.
+  EXPECT_THAT(calls->paths,
+              testing::ElementsAre(paths::kRegisterGraph, paths::kRegisterGraph,
+                                   paths::kDeregisterGraph));
   calls->answers.clear();  // They hold the worker, which holds this channel.
 }
 
