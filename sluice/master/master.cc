@@ -221,18 +221,22 @@ void Master::CreateSession(SessionOptions options,
       [state = state_, cancellation, done = std::move(done)](
           absl::StatusOr<std::shared_ptr<MasterSession>> session) mutable {
         std::shared_ptr<MasterSession> unwanted;
+        bool cancelled = false;
         {
           MutexLock lock(state->mu);
           state->opening.erase(cancellation);
-          if (session.ok() && !cancellation->cancelled()) {
+          // Shutdown stops the master first and then cancels one by one.
+          cancelled = cancellation->cancelled();
+          if (session.ok() && !cancelled && !state->stopped) {
             state->sessions[(*session)->handle()] = *session;
           } else if (session.ok()) {
             unwanted = *session;
           }
         }
         if (unwanted != nullptr) {
-          session = cancellation->status();
-          unwanted->Close(cancellation->status(), [](absl::Status) {});
+          session = cancelled ? cancellation->status()
+                              : Stopped(state->env, unwanted->options().remote);
+          unwanted->Close(session.status(), [](absl::Status) {});
         }
         if (session.ok() && state->env.name_tasks) {
           SLUICE_LOG(INFO) << "Start master session " << (*session)->handle()

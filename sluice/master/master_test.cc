@@ -167,6 +167,30 @@ TEST_F(MasterTest, ItsEndEndsSessionsThatAreBeingOpened) {
       std::vector<DeviceInfo>{(*workers_)["b"].device()});
 }
 
+// The end of each of them lets the other one finish: the master has stopped,
+// but has not come to that one yet.
+TEST_F(MasterTest, ASessionThatOpensWhileTheMasterEndsIsNotKept) {
+  FakeWorker& late = (*workers_)["b"];
+  late.answers_status = false;
+  std::vector<absl::Status> ended;
+  for (int i = 0; i < 2; ++i) {
+    master_->CreateSession({}, nullptr, [&](const SessionOr& session) {
+      ended.push_back(session.status());
+      late.AnswerStatus(std::vector<DeviceInfo>{late.device()});
+    });
+  }
+  master_->Shutdown();
+  EXPECT_THAT(
+      ended,
+      ElementsAre(
+          StatusIs(absl::StatusCode::kCancelled, "The server was stopped."),
+          StatusIs(absl::StatusCode::kCancelled, "The server was stopped.")));
+  EXPECT_EQ(late.created, 1);
+  EXPECT_EQ(master_->num_sessions(), 0);
+  EXPECT_THAT((*workers_)["a"].sessions, IsEmpty());
+  EXPECT_THAT(late.sessions, IsEmpty());
+}
+
 TEST_F(MasterTest, AfterShutdownNoSessionIsOpened) {
   master_->Shutdown();
   EXPECT_TRUE(absl::IsCancelled(Create().status()));
