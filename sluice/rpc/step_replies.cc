@@ -151,6 +151,9 @@ struct AudienceTable::Session {
   absl::flat_hash_map<int64_t, std::shared_ptr<StepAudience>> audiences;
   std::deque<std::list<Kept>::iterator> kept;  // The oldest first.
   size_t bytes = 0;
+  // No longer in the table. It lives on while others look at it, and another
+  // may have its place.
+  bool forgotten = false;
 };
 
 std::shared_ptr<StepAudience> AudienceTable::FindOrAdd(std::string_view handle,
@@ -175,12 +178,13 @@ std::shared_ptr<StepAudience> AudienceTable::FindOrAdd(std::string_view handle,
 void AudienceTable::Answered(const std::weak_ptr<Session>& weak,
                              int64_t request_id, size_t bytes) {
   const SteadyTime now = TheClock().Now();
+  const std::shared_ptr<Session> session = weak.lock();
+  if (session == nullptr) return;
   bool wake = false;
   Dropped dropped;
   {
     MutexLock lock(mu_);
-    const std::shared_ptr<Session> session = weak.lock();
-    if (session == nullptr) return;  // Forgotten meanwhile.
+    if (session->forgotten) return;
     bytes += kCostOfOne;
     kept_.push_back({session.get(), request_id, bytes, now + limits_.time});
     session->kept.push_back(std::prev(kept_.end()));
@@ -239,6 +243,7 @@ void AudienceTable::Forget(std::string_view handle) {
   const auto it = sessions_.find(ToAbsl(handle));
   if (it == sessions_.end()) return;
   gone = std::move(it->second);
+  gone->forgotten = true;
   sessions_.erase(it);
   for (const auto& kept : gone->kept) kept_.erase(kept);
   bytes_ -= gone->bytes;

@@ -59,7 +59,7 @@ class AudienceTable : public std::enable_shared_from_this<AudienceTable> {
 
  private:
   struct Kept {
-    Session* session;
+    Session* session;  // In the table.
     int64_t request_id;
     size_t bytes;
     SteadyTime until;

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "sluice/base/status.h"
+#include "sluice/base/testing/virtual_time.h"
 
 namespace sluice {
 namespace {
@@ -208,6 +209,33 @@ TEST(StepReplies, AClosedSessionIsForgotten) {
   running->Reply(Bytes("late"));
   EXPECT_EQ(waiting->answers, Answers{"late"});
   EXPECT_TRUE(replies.FindOrAdd("a", 8, 1).first);
+}
+
+// It is closed while a timer asks whether its client is there, which keeps what
+// is known of it alive.
+TEST(StepReplies, AnAnswerOfAClosedSessionDoesNotTouchTheNextOfItsName) {
+  VirtualTime time;
+  std::function<void()> meanwhile;
+  StepReplies replies(RepliesKept{.time = std::chrono::milliseconds(0)},
+                      [&](const std::string&) {
+                        meanwhile();
+                        return true;
+                      });
+  auto lost = PatientCall();
+  auto late = Find(replies, 7).audience;
+  late->Join(lost);
+  bool asked = false;
+  meanwhile = [&] {
+    asked = true;
+    replies.Forget("session");
+    EXPECT_TRUE(Find(replies, 8).first);
+    // Kept for no time at all, and dropped with its session.
+    late->Reply(Bytes("late"));
+  };
+  lost->go_away();
+  time.Pass(std::chrono::seconds(1));
+  EXPECT_TRUE(asked);
+  EXPECT_FALSE(Find(replies, 8).first);
 }
 
 TEST(StepReplies, TheOldestAnswersMakeRoomForOthers) {
