@@ -30,6 +30,7 @@ void StepAudience::Join(std::shared_ptr<ServerCall> call) {
       error = error_;
     } else {
       calls_.push_back(call);
+      ++joined_;
     }
   }
   if (!answered) {
@@ -45,6 +46,7 @@ void StepAudience::Join(std::shared_ptr<ServerCall> call) {
 void StepAudience::Leave(const ServerCall* call) {
   std::shared_ptr<ServerCall> gone;
   bool alone;
+  int64_t joined;
   {
     MutexLock lock(mu_);
     auto it =
@@ -53,6 +55,7 @@ void StepAudience::Leave(const ServerCall* call) {
     gone = std::move(*it);
     calls_.erase(it);
     alone = calls_.empty();
+    joined = joined_;
   }
   // A call that was cancelled still has to be answered.
   gone->Fail(Cancelled("The client went away"));
@@ -60,17 +63,17 @@ void StepAudience::Leave(const ServerCall* call) {
   // A client whose time is up does not come back.
   const auto left = gone->deadline() - std::chrono::system_clock::now();
   if (left <= left.zero()) {
-    AbandonIfAlone();
+    AbandonIfAlone(joined);
     return;
   }
   // Nor does one that has another call open: it has cancelled this one.
   const auto grace = std::min<std::chrono::nanoseconds>(kept_.grace, left);
   const auto first = std::min(kAllBroken, grace);
-  CallLater(first, [self = shared_from_this(), rest = grace - first] {
+  CallLater(first, [self = shared_from_this(), joined, rest = grace - first] {
     if (rest <= rest.zero() || self->ClientIsThere()) {
-      self->AbandonIfAlone();
+      self->AbandonIfAlone(joined);
     } else {
-      CallLater(rest, [self] { self->AbandonIfAlone(); });
+      CallLater(rest, [self, joined] { self->AbandonIfAlone(joined); });
     }
   });
 }
@@ -80,11 +83,12 @@ bool StepAudience::ClientIsThere() const {
   return table != nullptr && table->IsHeld(session_);
 }
 
-void StepAudience::AbandonIfAlone() {
+void StepAudience::AbandonIfAlone(int64_t joined) {
   absl::AnyInvocable<void()> cancel;
   {
     MutexLock lock(mu_);
-    if (answered_ || !calls_.empty()) return;
+    // Who came back and is lost again has a grace of its own.
+    if (answered_ || !calls_.empty() || joined_ != joined) return;
     abandoned_ = true;
     cancel = std::move(cancel_);
   }

@@ -111,7 +111,8 @@ class StepAudience : public std::enable_shared_from_this<StepAudience> {
  private:
   void Leave(const ServerCall* call);
   bool ClientIsThere() const;
-  void AbandonIfAlone();
+  // If nobody came since so many had.
+  void AbandonIfAlone(int64_t joined);
   void Answer(grpc::ByteBuffer reply, absl::Status error);
 
   const RepliesKept kept_;
@@ -121,6 +122,7 @@ class StepAudience : public std::enable_shared_from_this<StepAudience> {
   const uint64_t content_ = 0;
   Mutex mu_;
   std::vector<std::shared_ptr<ServerCall>> calls_ SLUICE_GUARDED_BY(mu_);
+  int64_t joined_ SLUICE_GUARDED_BY(mu_) = 0;  // How many calls ever did.
   absl::AnyInvocable<void()> cancel_ SLUICE_GUARDED_BY(mu_);
   bool abandoned_ SLUICE_GUARDED_BY(mu_) = false;
   bool answered_ SLUICE_GUARDED_BY(mu_) = false;

@@ -153,6 +153,26 @@ TEST(StepReplies, AStepIsCancelledWhenItsClientDoesNotComeBack) {
   EXPECT_TRUE(cancelled.WaitFor(std::chrono::seconds(60)));
 }
 
+TEST(StepReplies, AClientThatIsLostAgainHasItsWholeGraceAgain) {
+  VirtualTime time;
+  StepReplies replies(RepliesKept{.grace = std::chrono::seconds(5)});
+  bool cancelled = false;
+  auto audience = Find(replies, 7).audience;
+  audience->OnAbandoned([&] { cancelled = true; });
+  const auto lose_client = [&] {
+    auto call = PatientCall();
+    audience->Join(call);
+    call->go_away();
+  };
+  lose_client();
+  time.Pass(std::chrono::seconds(4));
+  lose_client();
+  time.Pass(std::chrono::seconds(4));
+  EXPECT_FALSE(cancelled);
+  time.Pass(std::chrono::seconds(1));
+  EXPECT_TRUE(cancelled);
+}
+
 std::string AnswerTo(StepReplies& replies, std::string_view session,
                      int64_t id) {
   auto again = std::make_shared<FakeCall>();
