@@ -15,6 +15,16 @@ namespace {
 // to a second, also when the server is back.
 constexpr auto kRenewPause = std::chrono::seconds(20);
 
+// Whether the server has answered: closed, unknown, no leases, not for us.
+// Anything else tells of the way there, or of what it lacks at the moment: gRPC
+// resets calls when it is short of memory, proxies when they like, and
+// certificates are renewed.
+bool EndsLease(const absl::Status& status) {
+  return status.ok() || absl::IsAborted(status) || absl::IsNotFound(status) ||
+         absl::IsUnimplemented(status) || absl::IsInvalidArgument(status) ||
+         absl::IsPermissionDenied(status);
+}
+
 }  // namespace
 
 struct Lease::State : std::enable_shared_from_this<State> {
@@ -31,8 +41,7 @@ struct Lease::State : std::enable_shared_from_this<State> {
     channel->Call(paths::kHold, request, options,
                   [self = shared_from_this()](const absl::Status& status,
                                               const grpc::ByteBuffer&) {
-                    // Anything else is an answer: closed, unknown, no leases.
-                    if (!absl::IsUnavailable(status)) return;
+                    if (self->ended.cancelled() || EndsLease(status)) return;
                     CallLater(kRenewPause, [self] { self->Take(); });
                   });
   }
