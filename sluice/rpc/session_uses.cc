@@ -142,7 +142,9 @@ void SessionUses::Collect(
       if (use->closed_ || !use->holders_.empty() || !use->steps_.empty()) {
         continue;
       }
-      if (use->was_held_ && now - use->released_ >= limits.released) {
+      // Who uses it is there, even if it could not take hold again.
+      const SteadyTime last_seen = std::max(use->released_, use->last_use());
+      if (use->was_held_ && now - last_seen >= limits.released) {
         why = "its process is gone";
       } else if (!use->was_held_ && gone && unused()) {
         why = "it was not used for long and its connection is gone";

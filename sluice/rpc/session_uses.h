@@ -2,10 +2,10 @@
 // those of processes that are gone can be ended.
 //
 // A process of ours *holds* its session: it leaves one call open, and when that
-// call breaks the session is collected after a while in which it may come back.
-// TensorFlow's clients hold nothing. Their sessions go when nobody used them
-// for long and their connection is gone too: it alone proves nothing, as newer
-// gRPC closes the connections of clients that are idle.
+// call breaks the session is collected after a while in which nobody came back
+// or used it. TensorFlow's clients hold nothing. Their sessions go when nobody
+// used them for long and their connection is gone too: it alone proves nothing,
+// as newer gRPC closes the connections of clients that are idle.
 #pragma once
 
 #include <atomic>
@@ -77,7 +77,8 @@ class SessionUse {
 class SessionUses {
  public:
   struct Limits {
-    // How long a session that was held waits for its holder to come back.
+    // How long a session that was held waits for its holder to come back, or to
+    // use it.
     std::chrono::milliseconds released = std::chrono::minutes(2);
     // How long a session that never was must be unused.
     std::chrono::milliseconds unused = std::chrono::hours(24);

@@ -63,6 +63,18 @@ TEST_F(SessionUsesTest, AHolderMayComeBack) {
   EXPECT_EQ(ended_, 0);
 }
 
+// Its call may have broken without its connection.
+TEST_F(SessionUsesTest, AHolderThatUsesItsSessionIsThere) {
+  auto call = HoldCall();
+  ASSERT_TRUE(uses_.Hold("s", call));
+  call->Cancel();
+  uses_.Find("s")->Touch(CoarseNow() + minutes(2));
+  CollectAfter(minutes(3));
+  EXPECT_EQ(ended_, 0);
+  CollectAfter(minutes(5));
+  EXPECT_EQ(ended_, 1);
+}
+
 TEST_F(SessionUsesTest, AStepKeepsASession) {
   auto call = HoldCall();
   ASSERT_TRUE(uses_.Hold("s", call));
