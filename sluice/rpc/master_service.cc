@@ -705,7 +705,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   const std::shared_ptr<Master> master_;
   const std::shared_ptr<TaskActivity> activity_;
   const Limits limits_;
-  RecentIds ids_{100000};
+  RecentIds ids_;
   StepReplies replies_{{}, [activity = activity_](const std::string& handle) {
                          const auto use = activity->clients.Find(handle);
                          return use != nullptr && use->held();

@@ -36,7 +36,7 @@ class TensorSender : public std::enable_shared_from_this<TensorSender> {
 
   const std::shared_ptr<Worker> worker_;
   const std::shared_ptr<OpenTransfers> transfers_;
-  RecentIds ids_{100000};
+  RecentIds ids_;
 };
 
 }  // namespace sluice

@@ -646,7 +646,7 @@ class WorkerService : public std::enable_shared_from_this<WorkerService> {
   const Limits limits_;
   const uint64_t sequence_seed_ = RandomId();
   const std::shared_ptr<TensorSender> sender_;
-  RecentIds ids_{100000};
+  RecentIds ids_;
   Mutex mu_;
   absl::flat_hash_map<std::string, std::shared_ptr<ServedGraph>> graphs_
       SLUICE_GUARDED_BY(mu_);
