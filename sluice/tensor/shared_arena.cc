@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <string>
+
+#include "sluice/base/logging.h"
 
 namespace sluice {
 namespace {
@@ -21,6 +24,13 @@ std::atomic<bool> is_parents{false};
 std::atomic<ino_t> own_file{0};
 std::atomic<int> own_mappings{0};
 
+// To be asked before: a file that goes beyond its limit ends the process, by
+// SIGXFSZ, unless somebody has said otherwise.
+bool FilesMayHave(size_t bytes) {
+  rlimit most;
+  return getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur >= bytes;
+}
+
 }  // namespace
 
 SharedArena::SharedArena(int fd)
@@ -30,6 +40,12 @@ SharedArena::SharedArena(int fd)
 
 SharedArena* SharedArena::Get() {
   static SharedArena* const arena = []() -> SharedArena* {
+    if (!FilesMayHave(kBytes)) {
+      SLUICE_LOG(INFO) << "Large tensors are copied to other processes of this "
+                          "machine: files may not have "
+                       << kBytes << " bytes (ulimit -f)";
+      return nullptr;
+    }
     const int fd =
         memfd_create("sluice-tensors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return nullptr;

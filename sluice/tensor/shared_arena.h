@@ -18,7 +18,8 @@ class SharedArena {
  public:
   static constexpr size_t kBytes = size_t{1} << 38;
 
-  // Made at the first call; nullptr if the system gives none.
+  // Made at the first call; nullptr if the system gives none, or files may not
+  // be that large.
   static SharedArena* Get();
 
   int fd() const { return fd_; }

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +153,22 @@ TEST(SharedArena, WhoReadsItCannotWriteToIt) {
   EXPECT_EQ(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
   EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
             MAP_FAILED);
+}
+
+// Whether a process whose files may not be that large goes on without an arena.
+bool GoesOnWithoutAnArena() {
+  constexpr rlimit kSmall = {1 << 20, 1 << 20};
+  setrlimit(RLIMIT_FSIZE, &kSmall);
+  signal(SIGXFSZ, SIG_DFL);
+  const Tensor tensor = Numbers();
+  return SharedArena::Get() == nullptr &&
+         !ShareMemory(tensor.raw(), tensor.bytes()).has_value();
+}
+
+TEST(SharedArena, ThereIsNoneWhereFilesMayNotBeThatLarge) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // It has no arena yet.
+  EXPECT_EXIT(_exit(GoesOnWithoutAnArena() ? 0 : 1), testing::ExitedWithCode(0),
+              "");
 }
 
 TEST(MappedArena, WhatIsNoArenaHasNoMemory) {

@@ -98,12 +98,28 @@ def test_who_may_not_map_that_much_gets_copies(processes, addresses):
     assert reader.wait() == 0
 
 
+def lanes(address):
+    """Whether the server has a lane to each of its peers."""
+    status = json.loads(subprocess.run(
+        [SLUICE, "status", "grpc://" + address, "--json"],
+        stdout=subprocess.PIPE, check=True).stdout)
+    return [peer.get("lane", False) for peer in status["peers"]]
+
+
 def test_a_lane_is_shown(processes, cluster, way):
     reader = processes.python(READER, *cluster, 1000, 10)
     reader.expect("all whole")
     assert reader.wait() == 0
-    status = json.loads(subprocess.run(
-        [SLUICE, "status", "grpc://" + cluster[1], "--json"],
-        stdout=subprocess.PIPE, check=True).stdout)
-    assert [peer.get("lane", False) for peer in status["peers"]] == [
-        way == "lane"]
+    assert lanes(cluster[1]) == [way == "lane"]
+
+
+def test_who_may_not_make_such_a_file_gives_copies(processes, addresses):
+    ps, worker = addresses(2)
+    spec = {"ps": [ps], "worker": [worker]}
+    limited = ["prlimit", "--fsize=%d" % (1 << 20)]
+    processes.server(spec, "ps", within=limited)
+    processes.server(spec, "worker", within=limited)
+    reader = processes.python(READER, ps, worker, 300000, 20)
+    reader.expect("all whole")
+    assert reader.wait() == 0
+    assert lanes(worker) == [True]
