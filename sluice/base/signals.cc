@@ -49,6 +49,10 @@ bool HandleSignal(int signal, std::function<void()> report) {
   return sigaction(signal, &action, nullptr) == 0;
 }
 
+void IgnoreSignal(int signal) {
+  if (HasDefaultHandler(signal)) ::signal(signal, SIG_IGN);
+}
+
 TerminationNotice::TerminationNotice() {
   if (gettid() != getpid() || !HasDefaultHandler(SIGTERM)) return;
   terminated = 0;

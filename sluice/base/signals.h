@@ -1,4 +1,4 @@
-// HandleSignal: lets a program of ours answer a signal in ordinary code.
+// What a program of ours does when signals come.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,10 @@ namespace sluice {
 // (Python, say) has a use for the signal already; one that finds a use later
 // just takes it over.
 bool HandleSignal(int signal, std::function<void()> report);
+
+// From now on `signal` does nothing to this process, unless the program has a
+// use for it.
+void IgnoreSignal(int signal);
 
 // While it lives, SIGTERM does not end the process but is noted here. Only if
 // it is made on the main thread, which can then end the program, and if the

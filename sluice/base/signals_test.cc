@@ -53,6 +53,21 @@ TEST(HandleSignal, ASignalToAForkedChildIsNotTheParents) {
   EXPECT_EQ(reports.load(), 0);
 }
 
+TEST(IgnoreSignal, LetsTheProcessLive) {
+  IgnoreSignal(SIGXFSZ);
+  raise(SIGXFSZ);
+  EXPECT_EQ(signal(SIGXFSZ, SIG_DFL), SIG_IGN);
+}
+
+TEST(IgnoreSignal, LeavesASignalAloneThatIsInUse) {
+  static std::atomic<int> used{0};
+  signal(SIGXFSZ, [](int) { ++used; });
+  IgnoreSignal(SIGXFSZ);
+  raise(SIGXFSZ);
+  EXPECT_EQ(used.load(), 1);
+  signal(SIGXFSZ, SIG_DFL);
+}
+
 TEST(TerminationNotice, NotesASignalWhileItLives) {
   {
     const TerminationNotice notice;

@@ -481,7 +481,11 @@ absl::Status Server::Start() {
     TheServing().servers.insert(shared_from_this());
   }
   static std::once_flag once;
-  std::call_once(once, [] { HandleSignal(SIGUSR1, PrintStatus); });
+  std::call_once(once, [] {
+    HandleSignal(SIGUSR1, PrintStatus);
+    // Who writes more than a file may have is told so by EFBIG.
+    IgnoreSignal(SIGXFSZ);
+  });
   SLUICE_LOG(INFO) << "Started server with target: " << state_->target;
   return absl::OkStatus();
 }
