@@ -85,7 +85,9 @@ void SharedArena::Give(size_t at, size_t size) {
 
 MappedArena::MappedArena(int fd) {
   struct stat file;
-  if (fcntl(fd, F_GET_SEALS) == kSeals && fstat(fd, &file) == 0 &&
+  // There may be more seals: with vm.memfd_noexec the system adds one.
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals >= 0 && (seals & kSeals) == kSeals && fstat(fd, &file) == 0 &&
       static_cast<size_t>(file.st_size) == SharedArena::kBytes) {
     void* const bytes = mmap(nullptr, SharedArena::kBytes, PROT_READ,
                              MAP_SHARED | MAP_NORESERVE, fd, 0);

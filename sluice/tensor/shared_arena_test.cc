@@ -171,6 +171,24 @@ TEST(SharedArena, ThereIsNoneWhereFilesMayNotBeThatLarge) {
               "");
 }
 
+// A file like an arena, with these seals.
+int FileWithSeals(int seals) {
+  const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  EXPECT_EQ(ftruncate(fd, SharedArena::kBytes), 0);
+  EXPECT_EQ(fcntl(fd, F_ADD_SEALS, seals), 0);
+  return fd;
+}
+
+TEST(MappedArena, MayHaveMoreSealsThanItNeedsButNotFewer) {
+  constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  const auto maps = [](int seals) {
+    return MappedArena(FileWithSeals(seals)).Find(0, 1) != nullptr;
+  };
+  EXPECT_TRUE(maps(kNeeded));
+  EXPECT_TRUE(maps(kNeeded | F_SEAL_FUTURE_WRITE));
+  EXPECT_FALSE(maps(F_SEAL_GROW | F_SEAL_SEAL));
+}
+
 TEST(MappedArena, WhatIsNoArenaHasNoMemory) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
