@@ -13,8 +13,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <iterator>
 #include <thread>
 
 #include "sluice/base/mutex.h"
@@ -31,6 +29,7 @@
 #include "sluice/rpc/paths.h"
 #include "sluice/rpc/testing/lane_only.h"
 #include "sluice/rpc/testing/raw_peer.h"
+#include "sluice/rpc/testing/raw_server.h"
 
 namespace sluice {
 namespace {
@@ -300,12 +299,6 @@ TEST_F(LaneTest, CallsOutliveTheirChannel) {
   EXPECT_EQ(ended, absl::AbortedError("late"));
 }
 
-// How many descriptors this process has open.
-ptrdiff_t OpenDescriptors() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                       std::filesystem::directory_iterator());
-}
-
 TEST_F(LaneTest, APeerThatTalksNonsenseIsHungUpOnAndNobodyElse) {
   Start();
   auto channel = LaneOnly::Connect(lane_);
@@ -356,31 +349,6 @@ TEST_F(LaneTest, DescriptorsThatNobodyAskedForAreClosed) {
   }
   EXPECT_TRUE(Eventually([&] { return OpenDescriptors() <= before; }));
 }
-
-// A server that is not one of us, with one client.
-class RawServer {
- public:
-  explicit RawServer(const LaneHeader& hello, int descriptors = 1) {
-    const std::string name = NewLaneName();
-    const int listener = *ListenForLanes(name);
-    Notification ready;
-    LaneClient::Connect(name, [&](auto connected) {
-      if (connected.ok()) client = *std::move(connected);
-      ready.Notify();
-    });
-    fd = accept(listener, nullptr, nullptr);
-    SendWithDescriptors(fd, hello, descriptors);
-    EXPECT_TRUE(ready.WaitFor(kLanePatience));
-    close(listener);
-  }
-  ~RawServer() {
-    if (client != nullptr) client->Close(absl::UnavailableError("over"));
-    close(fd);
-  }
-
-  int fd;
-  std::shared_ptr<LaneClient> client;
-};
 
 TEST(LaneClient, TakesOneDescriptorWithTheHello) {
   { const RawServer first(Hello()); }

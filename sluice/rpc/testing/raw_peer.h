@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,12 @@ inline void SendWithDescriptors(int fd, const LaneHeader& header, int count) {
   part->cmsg_len = CMSG_LEN(size);
   std::memcpy(CMSG_DATA(part), fds.data(), size);
   sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+// How many descriptors this process has open.
+inline ptrdiff_t OpenDescriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
 }
 
 class RawPeer {
