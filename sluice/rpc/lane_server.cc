@@ -25,6 +25,10 @@ using std::chrono::system_clock;
 
 namespace {
 
+// Anybody on the machine can connect; those who have lanes already come first.
+constexpr int kConnectionsAtOnce = 16;
+constexpr auto kBetweenRefusals = std::chrono::minutes(1);  // In the log.
+
 system_clock::time_point DeadlineIn(int64_t timeout_us) {
   // Who would wait for longer has none. The sum must not overflow.
   constexpr std::chrono::microseconds kLongest = std::chrono::years(10);
@@ -166,7 +170,8 @@ class LaneServer::Listener : public LaneLoop::Watcher,
 
  private:
   void Ready(uint32_t) override {
-    while (true) {
+    // The loop calls again if there are more.
+    for (int i = 0; i < kConnectionsAtOnce; ++i) {
       const int fd =
           accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd >= 0) {
@@ -186,13 +191,15 @@ class LaneServer::Listener : public LaneLoop::Watcher,
       }
     }
   }
-  void Tick(SteadyTime) override {}
+  void Tick(SteadyTime now) override { TellOfRefusals(now); }
 
   void Take(int fd) {
     const absl::StatusOr<pid_t> peer = PeerOfLane(fd);
     if (!peer.ok()) {
-      SLUICE_LOG(WARNING) << peer.status().message();
       close(fd);
+      ++refused_;
+      refusal_ = peer.status();
+      TellOfRefusals(CoarseNow());
       return;
     }
     auto lane = std::make_shared<Served>(fd, *peer, shared_from_this());
@@ -203,8 +210,22 @@ class LaneServer::Listener : public LaneLoop::Watcher,
     lane->Start();
   }
 
+  void TellOfRefusals(SteadyTime now) {
+    if (refused_ == 0 || now < next_line_) return;
+    next_line_ = now + kBetweenRefusals;
+    SLUICE_LOG(WARNING) << refusal_.message()
+                        << "; refused since the last such line: " << refused_;
+    refused_ = 0;
+  }
+
   const int fd_;
   LaneLoop& loop_;
+
+  // Of the loop's thread.
+  int64_t refused_ = 0;  // That the log does not tell of yet.
+  absl::Status refusal_;
+  SteadyTime next_line_;
+
   Mutex mu_;
   absl::flat_hash_set<std::shared_ptr<Served>> lanes_ SLUICE_GUARDED_BY(mu_);
 };
