@@ -26,6 +26,7 @@
 #include "sluice/rpc/lane_socket.h"
 #include "sluice/rpc/testing/lane_only.h"
 #include "sluice/rpc/testing/raw_peer.h"
+#include "sluice/rpc/testing/raw_server.h"
 
 namespace sluice {
 namespace {
@@ -204,6 +205,37 @@ TEST(LaneServer, SaysOnceInAMinuteWhomItRefuses) {
   SetLogSinkForTest({});
   EXPECT_THAT(lines, ElementsAre("refused since the last such line: 1",
                                  "refused since the last such line: 40"));
+}
+
+LaneHeader HelloThatTakesCalls() {
+  LaneHeader hello = Hello();
+  hello.call = 10;
+  return hello;
+}
+
+TEST(LaneClient, APongThatThereWasNoTimeToReadIsInTime) {
+  absl::Status ended;
+  const RawServer server(HelloThatTakesCalls());
+  ASSERT_NE(server.client, nullptr);
+  RpcChannel::Done done = [&](absl::Status status, const grpc::ByteBuffer&) {
+    ended = std::move(status);
+  };
+  ASSERT_TRUE(server.client->Call("/a", {}, {}, done));
+  // The test has the client's turns now.
+  const HeldLoops loops;
+  LaneLoop::Watcher& client = *server.client;
+  const SteadyTime now = RealClock().Now();
+  client.Tick(now + std::chrono::seconds(10));  // Sends a ping.
+  LaneHeader pong;
+  pong.kind = LaneKind::kPong;
+  ASSERT_EQ(send(server.fd, &pong, sizeof(pong), MSG_NOSIGNAL),
+            ssize_t{sizeof(pong)});
+  client.Tick(now + std::chrono::seconds(30));
+  EXPECT_FALSE(server.client->closed());
+  client.Tick(now + std::chrono::seconds(50));  // Another.
+  EXPECT_FALSE(server.client->closed());
+  client.Tick(now + std::chrono::seconds(70));
+  EXPECT_EQ(ended, absl::UnavailableError("keepalive watchdog timeout"));
 }
 
 }  // namespace

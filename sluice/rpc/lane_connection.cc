@@ -386,23 +386,29 @@ void LaneConnection::Tick(SteadyTime now) {
     Finish(Unavailable("The peer's process is gone"));
     return;
   }
-  if (!greeted_) {
-    if (now - last_heard_ > hello_patience()) {
-      Finish(Unavailable("The peer did not say hello"));
-    }
+  if (WhyGiveUp(now) != nullptr) {
+    // This process may have been too busy to read what came in time.
+    Receive(/*over=*/false);
+    if (const char* why = WhyGiveUp(now)) Finish(Unavailable(why));
     return;
   }
-  if (!Waits()) return;
-  if (!pinged_ && now - last_heard_ >= kQuiet) {
-    pinged_ = true;
-    pinged_at_ = now;
-    LaneHeader ping;
-    ping.kind = LaneKind::kPing;
-    Enqueue(ping);
-    Flush();
-  } else if (pinged_ && now - pinged_at_ >= kPongPatience) {
-    Finish(Unavailable("keepalive watchdog timeout"));
+  if (!greeted_ || !Waits() || pinged_ || now - last_heard_ < kQuiet) return;
+  pinged_ = true;
+  pinged_at_ = now;
+  LaneHeader ping;
+  ping.kind = LaneKind::kPing;
+  Enqueue(ping);
+  Flush();
+}
+
+const char* LaneConnection::WhyGiveUp(SteadyTime now) const {
+  if (!greeted_) {
+    return now - last_heard_ > hello_patience() ? "The peer did not say hello"
+                                                : nullptr;
   }
+  return pinged_ && now - pinged_at_ >= kPongPatience && Waits()
+             ? "keepalive watchdog timeout"
+             : nullptr;
 }
 
 }  // namespace sluice

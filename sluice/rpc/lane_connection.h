@@ -122,6 +122,8 @@ class LaneConnection : public LaneLoop::Watcher,
 
   void Ready(uint32_t events) override;
   void Tick(SteadyTime now) override;
+  // What the peer owes for too long; nullptr: nothing.
+  const char* WhyGiveUp(SteadyTime now) const;
   // Calls OnClosed, the first time.
   void Finish(const absl::Status& why);
 
