@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -236,6 +237,68 @@ TEST(LaneClient, APongThatThereWasNoTimeToReadIsInTime) {
   EXPECT_FALSE(server.client->closed());
   client.Tick(now + std::chrono::seconds(70));
   EXPECT_EQ(ended, absl::UnavailableError("keepalive watchdog timeout"));
+}
+
+// The machine, but for its timers, which go off when the test says so.
+class HandTimers : public Simulation {
+ public:
+  HandTimers() { SetSimulation(this); }
+  ~HandTimers() override { SetSimulation(nullptr); }
+  SteadyTime Now() override { return RealClock().Now(); }
+  int64_t WallMicros() override { return RealClock().WallMicros(); }
+  void CallLater(std::chrono::nanoseconds,
+                 absl::AnyInvocable<void()> timer) override {
+    // What earlier tests have left asks on other threads.
+    if (std::this_thread::get_id() == thread_) {
+      pending_.push_back(std::move(timer));
+    }
+  }
+  void RunBlocking(absl::AnyInvocable<void()>) override {}
+  uint64_t RandomId() override { return 0; }
+
+  size_t count() const { return pending_.size(); }
+  void FireLast() {
+    absl::AnyInvocable<void()> last = std::move(pending_.back());
+    pending_.pop_back();
+    last();
+  }
+
+ private:
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::vector<absl::AnyInvocable<void()>> pending_;
+};
+
+TEST(LaneClient, HasOneTimerForADeadlineHoweverManyComeBefore) {
+  int ended = 0;
+  const RawServer server(HelloThatTakesCalls());
+  ASSERT_NE(server.client, nullptr);
+  const HeldLoops loops;
+  HandTimers timers;
+  const auto call = [&](SteadyTime deadline) {
+    RpcChannel::Options options;
+    options.deadline = deadline;
+    RpcChannel::Done done = [&](const absl::Status& status,
+                                const grpc::ByteBuffer&) {
+      if (absl::IsDeadlineExceeded(status)) ++ended;
+    };
+    ASSERT_TRUE(server.client->Call("/a", {}, options, done));
+  };
+  const SteadyTime begin = RealClock().Now();
+  const SteadyTime late = begin + std::chrono::milliseconds(100);
+  call(late);
+  call(late + std::chrono::hours(1));
+  ASSERT_EQ(timers.count(), 1u);
+  for (int i = 1; i <= 3; ++i) {
+    call(begin);
+    ASSERT_EQ(timers.count(), 2u);
+    timers.FireLast();
+    EXPECT_GE(ended, i);
+    EXPECT_EQ(timers.count(), 1u);
+  }
+  ASSERT_TRUE(Eventually([&] { return RealClock().Now() > late; }));
+  timers.FireLast();
+  EXPECT_EQ(ended, 4);
+  EXPECT_EQ(timers.count(), 1u);  // For the one that is left.
 }
 
 }  // namespace

@@ -104,22 +104,22 @@ LaneClient::OpenCall LaneClient::Remove(uint64_t id) {
 void LaneClient::CheckDeadlinesAt(SteadyTime time) {
   {
     MutexLock lock(mu_);
-    if (time >= next_check_) return;
-    next_check_ = time;
+    if (!timers_.empty() && *timers_.begin() <= time) return;
+    timers_.insert(time);
   }
-  CallLater(time - RealClock().Now(), [weak = weak_from_this()] {
+  CallLater(time - RealClock().Now(), [weak = weak_from_this(), time] {
     if (auto self = std::static_pointer_cast<LaneClient>(weak.lock())) {
-      self->CheckDeadlines();
+      self->CheckDeadlines(time);
     }
   });
 }
 
-void LaneClient::CheckDeadlines() {
+void LaneClient::CheckDeadlines(SteadyTime timer) {
   std::vector<uint64_t> due;
   {
     const SteadyTime now = RealClock().Now();
     MutexLock lock(mu_);
-    next_check_ = SteadyTime::max();
+    timers_.erase(timer);
     for (const auto& [time, id] : deadlines_) {
       if (time > now) break;
       due.push_back(id);

@@ -56,9 +56,9 @@ class LaneClient : public LaneConnection {
 
   // Ends a call before its answer. Sooner or later, if its landing is in use.
   void Cancel(uint64_t id, const absl::Status& why);
-  // Sees to deadlines at that time.
+  // Sees to deadlines: by a timer at that time, or an earlier one.
   void CheckDeadlinesAt(SteadyTime time);
-  void CheckDeadlines();
+  void CheckDeadlines(SteadyTime timer);
   // The call is open no more. It must be there.
   OpenCall Remove(uint64_t id) SLUICE_REQUIRES(mu_);
   void Deliver(OpenCall call, absl::Status status,
@@ -88,8 +88,9 @@ class LaneClient : public LaneConnection {
   bool over_ SLUICE_GUARDED_BY(mu_) = false;        // Takes no more calls.
   absl::flat_hash_map<uint64_t, OpenCall> calls_ SLUICE_GUARDED_BY(mu_);
   std::set<std::pair<SteadyTime, uint64_t>> deadlines_ SLUICE_GUARDED_BY(mu_);
-  // When they are looked at next.
-  SteadyTime next_check_ SLUICE_GUARDED_BY(mu_) = SteadyTime::max();
+  // When timers look at them. A timer cannot be taken back, so it is left where
+  // it is when an earlier one is needed, and not made a second time.
+  std::set<SteadyTime> timers_ SLUICE_GUARDED_BY(mu_);
   int64_t loans_ SLUICE_GUARDED_BY(mu_) = 0;  // Not returned.
 };
 
