@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <map>
 #include <thread>
 
 #include "absl/functional/function_ref.h"
 #include "sluice/base/logging.h"
+#include "sluice/base/simulation.h"
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/master/testing/fake_worker.h"
@@ -276,6 +278,59 @@ TEST_F(MasterTest, AStepEndsWhenItsTimeIsUp) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
                                "Operation timed out. The step still ran on "
                                "/job:b/replica:0/task:0."));
+}
+
+// Its time passes when the test says so, and timers go off with it.
+class HandClock : public Simulation {
+ public:
+  HandClock() { SetSimulation(this); }
+  ~HandClock() override { SetSimulation(nullptr); }
+  SteadyTime Now() override { return now_; }
+  int64_t WallMicros() override { return 0; }
+  void CallLater(std::chrono::nanoseconds delay,
+                 absl::AnyInvocable<void()> timer) override {
+    timers_.emplace(now_ + delay, std::move(timer));
+  }
+  void RunBlocking(absl::AnyInvocable<void()> task) override { task(); }
+  uint64_t RandomId() override { return ++last_id_; }
+
+  size_t timers() const { return timers_.size(); }
+  void Pass(std::chrono::nanoseconds time) {
+    now_ += time;
+    while (!timers_.empty() && timers_.begin()->first <= now_) {
+      auto timer = timers_.extract(timers_.begin());
+      timer.mapped()();
+    }
+  }
+
+ private:
+  SteadyTime now_ = SteadyTime(std::chrono::hours(1));
+  std::multimap<SteadyTime, absl::AnyInvocable<void()>> timers_;
+  uint64_t last_id_ = 0;
+};
+
+TEST_F(MasterTest, AStepHasOneTimerHoweverManyEndBeforeIt) {
+  HandClock clock;
+  auto session = SessionWithPlan();
+  const auto run = [&](int timeout_ms) {
+    auto status = std::make_shared<absl::Status>(absl::UnknownError("runs"));
+    MasterSession::RunArgs args;
+    args.options.timeout_ms = timeout_ms;
+    session->Run(plan_, args, [status](absl::Status s) { *status = s; });
+    return status;
+  };
+  const auto slow = run(60'000);
+  EXPECT_EQ(clock.timers(), 1u);
+  for (int i = 0; i < 3; ++i) {
+    run(10);
+    EXPECT_EQ(clock.timers(), 2u);
+    clock.Pass(std::chrono::milliseconds(10));
+    EXPECT_EQ(clock.timers(), 1u);
+  }
+  clock.Pass(std::chrono::minutes(1));
+  EXPECT_EQ(clock.timers(), 0u);
+  AnswerSteps(absl::OkStatus(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(*slow)) << *slow;
 }
 
 TEST_F(MasterTest, OpeningASessionEndsWhenItsTimeIsUp) {

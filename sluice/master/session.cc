@@ -348,20 +348,20 @@ void MasterSession::CancelStep(int64_t step_id, const absl::Status& why) {
 void MasterSession::EndLateStepsAt(SteadyTime time) {
   {
     MutexLock lock(state_->mu);
-    if (time >= state_->next_look) return;
-    state_->next_look = time;
+    if (!state_->timers.empty() && *state_->timers.begin() <= time) return;
+    state_->timers.insert(time);
   }
-  CallLater(time - TheClock().Now(), [weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->EndLateSteps();
+  CallLater(time - TheClock().Now(), [weak = weak_from_this(), time] {
+    if (auto self = weak.lock()) self->EndLateSteps(time);
   });
 }
 
-void MasterSession::EndLateSteps() {
+void MasterSession::EndLateSteps(SteadyTime timer) {
   std::vector<std::shared_ptr<MasterStep>> late;
   SteadyTime next = SteadyTime::max();
   {
     MutexLock lock(state_->mu);
-    state_->next_look = next;
+    state_->timers.erase(timer);
     const SteadyTime now = TheClock().Now();
     for (const auto& step : state_->running) {
       if (!step->deadline) continue;

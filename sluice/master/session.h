@@ -208,9 +208,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Ends a cancelled step on all its tasks before its client hears of it.
   void EndStepEverywhere(struct MasterStep* step, absl::Status status);
   void ReportStep(struct MasterStep* step, absl::Status status);
-  // Ends the steps whose time is up: now, or at `time` unless it will be done
-  // earlier anyway.
-  void EndLateSteps();
+  // Ends the steps whose time is up: by a timer at `time`, or an earlier one.
+  void EndLateSteps(SteadyTime timer);
   void EndLateStepsAt(SteadyTime time);
   void EndPartialCall(const std::string& name,
                       const std::shared_ptr<struct OpenPartialRun>& run,

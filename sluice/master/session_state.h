@@ -174,8 +174,9 @@ struct MasterSession::State {
   absl::flat_hash_map<int64_t, std::shared_ptr<const Callable>> callables
       SLUICE_GUARDED_BY(mu);
   int64_t next_callable SLUICE_GUARDED_BY(mu) = 0;
-  // When EndLateSteps is called next.
-  SteadyTime next_look SLUICE_GUARDED_BY(mu) = SteadyTime::max();
+  // When timers call EndLateSteps. A timer cannot be taken back, so it is left
+  // where it is when an earlier one is needed, and not made a second time.
+  std::set<SteadyTime> timers SLUICE_GUARDED_BY(mu);
   bool torn_down SLUICE_GUARDED_BY(mu) = false;
   std::vector<Done> waiting_close SLUICE_GUARDED_BY(mu);
 
