@@ -55,7 +55,7 @@ bool LaneClient::Call(const char* path, const grpc::ByteBuffer& request,
     // Held until all is done: as soon as the call can end, the cancellation may
     // go.
     MutexLock lock(mu_);
-    if (over_ || calls_.size() >= most_calls_) return false;
+    if (over_ || calls_.size() + cancelled_.size() >= most_calls_) return false;
     header.call = next_++;
     Cancellation* const cancellation = options.cancellation;
     Cancellation::Token token = Cancellation::kNone;
@@ -148,6 +148,7 @@ void LaneClient::Cancel(uint64_t id, const absl::Status& why) {
       return;
     }
     call = Remove(id);
+    cancelled_.insert(id);
     LaneHeader header;
     header.kind = LaneKind::kCancel;
     header.call = id;
@@ -267,7 +268,9 @@ absl::Status LaneClient::OnMessage(LaneMessage message) {
   OpenCall call;
   {
     MutexLock lock(mu_);
-    if (!calls_.contains(header.call)) return absl::OkStatus();  // Cancelled.
+    if (cancelled_.erase(header.call) > 0 || !calls_.contains(header.call)) {
+      return absl::OkStatus();
+    }
     call = Remove(header.call);
   }
   last_answer_.store(CoarseNow(), std::memory_order_relaxed);

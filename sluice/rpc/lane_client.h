@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "sluice/rpc/client_call.h"
@@ -87,6 +88,8 @@ class LaneClient : public LaneConnection {
   uint64_t most_calls_ SLUICE_GUARDED_BY(mu_) = 0;  // As the server said.
   bool over_ SLUICE_GUARDED_BY(mu_) = false;        // Takes no more calls.
   absl::flat_hash_map<uint64_t, OpenCall> calls_ SLUICE_GUARDED_BY(mu_);
+  // Which the server has not answered yet: they are open for it.
+  absl::flat_hash_set<uint64_t> cancelled_ SLUICE_GUARDED_BY(mu_);
   std::set<std::pair<SteadyTime, uint64_t>> deadlines_ SLUICE_GUARDED_BY(mu_);
   // When timers look at them. A timer cannot be taken back, so it is left where
   // it is when an earlier one is needed, and not made a second time.

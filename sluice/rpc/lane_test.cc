@@ -279,6 +279,30 @@ TEST_F(LaneTest, WhatALaneHasNoRoomForGoesByGrpc) {
   EXPECT_THAT(*Ask(*channel), StartsWith("ipv"));
 }
 
+TEST_F(LaneTest, ACancelledCallHasItsRoomUntilTheServerHasAnswered) {
+  limits_.streams = 1;
+  Start();
+  auto channel = Channel();
+  ASSERT_TRUE(ComesByLane(*channel));
+  Cancellation cancellation;
+  RpcChannel::Options options;
+  options.cancellation = &cancellation;
+  absl::Status ended;
+  channel->Call("/wait", pb::GetStatusRequest(), options,
+                [&](absl::Status status, const grpc::ByteBuffer&) {
+                  ended = std::move(status);
+                });
+  const auto call = WaitForCall();
+  ASSERT_NE(call, nullptr);
+  cancellation.Cancel(absl::AbortedError("no"));
+  EXPECT_EQ(ended, absl::AbortedError("no"));
+  const auto caller = Ask(*channel);
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  EXPECT_THAT(*caller, StartsWith("ipv"));
+  call->Fail(absl::AbortedError("late"));
+  EXPECT_TRUE(ComesByLane(*channel));
+}
+
 TEST_F(LaneTest, CallsOutliveTheirChannel) {
   Start();
   Notification done;
