@@ -1,7 +1,5 @@
 #include "sluice/kernel/step.h"
 
-#include <algorithm>
-
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "sluice/base/logging.h"
@@ -17,17 +15,13 @@ WaitTable& WaitTable::Global() {
 WaitTable::Token WaitTable::Add(WaitInfo info) {
   MutexLock lock(mu_);
   const Token token = next_++;
-  waits_.emplace_back(token, std::move(info));
+  waits_.emplace_hint(waits_.end(), token, std::move(info));
   return token;
 }
 
 void WaitTable::Remove(Token token) {
   MutexLock lock(mu_);
-  // Tokens grow, so the vector is sorted.
-  auto it = std::lower_bound(
-      waits_.begin(), waits_.end(), token,
-      [](const auto& entry, Token t) { return entry.first < t; });
-  if (it != waits_.end() && it->first == token) waits_.erase(it);
+  waits_.erase(token);
 }
 
 std::vector<WaitInfo> WaitTable::List() const {

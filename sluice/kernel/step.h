@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,7 +45,8 @@ class WaitTable {
  private:
   mutable Mutex mu_;
   Token next_ SLUICE_GUARDED_BY(mu_) = 1;
-  std::vector<std::pair<Token, WaitInfo>> waits_ SLUICE_GUARDED_BY(mu_);
+  // Of one step there may be 100 000. In the order they began.
+  std::map<Token, WaitInfo> waits_ SLUICE_GUARDED_BY(mu_);
 };
 
 // Why a step fails that was to return fetch `index`, which was not made.

@@ -97,8 +97,8 @@ void MasterSession::OpenWorkerSessions(
     std::shared_ptr<Cancellation> cancellation;
     int tries_left;
     CreateDone done;
-    std::atomic<int> left;
     Mutex mu;
+    size_t left SLUICE_GUARDED_BY(mu) = 0;
     absl::Status status SLUICE_GUARDED_BY(mu);
 
     void Answered(const absl::Status& answer) {
@@ -106,9 +106,9 @@ void MasterSession::OpenWorkerSessions(
       {
         MutexLock lock(mu);
         status.Update(answer);
+        if (--left > 0) return;
         first = status;
       }
-      if (left.fetch_sub(1) != 1) return;
       if (first.ok()) {
         done(session);
         return;
@@ -131,7 +131,10 @@ void MasterSession::OpenWorkerSessions(
   opening->cancellation = std::move(cancellation);
   opening->tries_left = tries_left;
   opening->done = std::move(done);
-  opening->left = static_cast<int>(tasks->present.size());
+  {
+    MutexLock lock(opening->mu);
+    opening->left = tasks->present.size();
+  }
   for (const ConnectedTask& task : tasks->present) {
     task.worker->CreateSession(
         state.RequestFor(task),

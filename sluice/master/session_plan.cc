@@ -324,7 +324,9 @@ void MasterSession::RenewCallable(int64_t handle,
 }
 
 absl::Status MasterSession::ReleaseCallable(int64_t handle) {
-  SLUICE_RETURN_IF_ERROR(FindCallable(handle).status());
+  // Its end may be a call to a task, so it comes after the lock.
+  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const Callable> callable,
+                          FindCallable(handle));
   MutexLock lock(state_->mu);
   state_->callables.erase(handle);
   return absl::OkStatus();

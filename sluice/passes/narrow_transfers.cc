@@ -6,6 +6,7 @@
 #include "sluice/base/status.h"
 #include "sluice/graph/device_name.h"
 #include "sluice/passes/control_loops.h"
+#include "sluice/passes/transfer_groups.h"
 
 namespace sluice {
 namespace {
@@ -18,7 +19,7 @@ absl::StatusOr<Node*> AddCast(Graph& graph, Output value, DType to,
                      "Cast",
                      {value},
                      {},
-                     {{"SrcT", TypeOf(value)},
+                     {{"SrcT", BaseType(TypeOf(value))},
                       {"DstT", to},
                       {"Truncate", to == DType::kBfloat16}},
                      ""}));
@@ -34,8 +35,13 @@ absl::Status NarrowOutputs(Graph& graph, Node* node) {
   for (const OutEdge& edge : edges) {
     const std::string& device = edge.dst->assigned_device();
     if (edge.src_output < 0 ||
-        TypeOf(node->output(edge.src_output)) != DType::kFloat ||
         TaskOf(device) == TaskOf(node->assigned_device())) {
+      continue;
+    }
+    const Output value = node->output(edge.src_output);
+    // A cast would read a variable too early.
+    if (BaseType(TypeOf(value)) != DType::kFloat ||
+        IsReadLate(*edge.dst, value)) {
       continue;
     }
     Node*& before = narrow[edge.src_output];

@@ -10,6 +10,7 @@
 #include "sluice/base/testing/eventually.h"
 #include "sluice/kernel/testing/op_test.h"
 #include "sluice/proto/worker.pb.h"
+#include "sluice/rpc/lane_channel.h"
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/generic_server.h"
 #include "sluice/rpc/lane_socket.h"

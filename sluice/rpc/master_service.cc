@@ -305,7 +305,10 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
       return;
     }
     if (!run->request.partial_run_handle().empty()) {
-      RunPartially(run);
+      // It may have to wait while the graph is extended.
+      RunBlocking([self = shared_from_this(), run] {
+        OrFail(run, [&] { self->RunPartially(run); });
+      });
       return;
     }
     // Cutting a large graph into parts takes a while.
