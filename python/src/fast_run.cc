@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "sluice/base/status.h"
+#include "src/gil.h"
 #include "src/session_binding.h"
 #include "src/status.h"
 #include "src/tensor_convert.h"
@@ -207,7 +208,7 @@ PyObject* CoreRun(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   absl::InlinedVector<Tensor, 8> values(plan->num_fetches);
   absl::Status status;
   {
-    py::gil_scoped_release release;
+    WithoutGil release;
     status =
         plan->step->Run({feeds.data(), feeds.size()},
                         {values.data(), values.size()}, RunOptions(), nullptr);
@@ -246,7 +247,7 @@ void CoreDealloc(PyObject* self) {
     PyObject *kind, *error, *traceback;
     PyErr_Fetch(&kind, &error, &traceback);
     {
-      py::gil_scoped_release release;
+      WithoutGil release;
       data->session.reset();
     }
     if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(nullptr);
@@ -297,7 +298,7 @@ void BindFastRun(py::module_& m) {
     absl::StatusOr<std::shared_ptr<PreparedStep>> step =
         Internal("not prepared");
     {
-      py::gil_scoped_release release;
+      WithoutGil release;
       step = session.Prepare(signature, options);
     }
     return Check(std::move(step));

@@ -12,6 +12,7 @@
 
 #include "sluice/graph/build_context.h"
 #include "sluice/graph/graph.h"
+#include "src/gil.h"
 
 namespace sluice::python {
 
@@ -40,7 +41,7 @@ class GraphLock {
       : graph_(graph), lock_(graph.mu, std::defer_lock) {
     if (IsBuilding(graph)) return;
     if (!lock_.try_lock()) {
-      pybind11::gil_scoped_release release;
+      WithoutGil release;
       lock_.lock();
     }
     graph_.builder = std::this_thread::get_id();

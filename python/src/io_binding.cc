@@ -14,6 +14,7 @@
 #include "sluice/io/event_queue.h"
 #include "sluice/io/record_file.h"
 #include "sluice/train/restore_report.h"
+#include "src/gil.h"
 #include "src/graph_binding.h"
 #include "src/status.h"
 #include "src/tensor_convert.h"
@@ -27,7 +28,7 @@ namespace {
 template <typename F>
 auto Blocking(F f) {
   auto result = [&] {
-    py::gil_scoped_release release;
+    WithoutGil release;
     return f();
   }();
   return Check(std::move(result));
@@ -68,7 +69,7 @@ void BindEventQueue(py::module_& m) {
            py::arg("suffix") = "")
       .def("add",
            [](EventQueue& q, std::string event) {
-             py::gil_scoped_release release;
+             WithoutGil release;
              q.Add(std::move(event));
            })
       .def("flush", [](EventQueue& q) { Blocking([&] { return q.Flush(); }); })
@@ -119,7 +120,7 @@ void BindCheckpoints(py::module_& m) {
       }))
       .def("has_tensor",
            [](CheckpointReader& r, const std::string& name) {
-             py::gil_scoped_release release;
+             WithoutGil release;
              return r.Contains(name);
            })
       .def("get_tensor",
@@ -144,7 +145,7 @@ void BindCheckpoints(py::module_& m) {
 std::string Mismatches(PyGraph& graph, const std::string& restore,
                        const std::string& prefix, bool resources_only) {
   GraphLock lock(graph);
-  py::gil_scoped_release release;
+  WithoutGil release;
   return RestoreMismatches(graph.graph, restore, RealFileSystem(), prefix,
                            resources_only);
 }
@@ -152,7 +153,7 @@ std::string Mismatches(PyGraph& graph, const std::string& restore,
 void BindFiles(py::module_& m) {
   m.def("restore_mismatches", Mismatches);
   m.def("file_exists", [](const std::string& path) {
-    py::gil_scoped_release release;
+    WithoutGil release;
     return RealFileSystem().Exists(path);
   });
   m.def("read_file", [](const std::string& path) {

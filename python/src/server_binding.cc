@@ -9,6 +9,7 @@
 #include "sluice/proto/server.pb.h"
 #include "sluice/rpc/client_call.h"
 #include "sluice/server/server.h"
+#include "src/gil.h"
 #include "src/status.h"
 
 namespace py = pybind11;
@@ -26,7 +27,7 @@ std::shared_ptr<Server> CreateServer(const py::bytes& def, bool start) {
   }
   absl::StatusOr<std::shared_ptr<Server>> server = Internal("");
   {
-    py::gil_scoped_release release;
+    WithoutGil release;
     server = Server::Create(proto, start);
   }
   return Check(std::move(server));
@@ -37,7 +38,7 @@ void Join(Server& server) {
   for (;;) {
     bool done;
     {
-      py::gil_scoped_release release;
+      WithoutGil release;
       done = server.JoinFor(kJoinSlice);
     }
     if (done) return;
@@ -45,7 +46,7 @@ void Join(Server& server) {
     if (!termination.arrived()) continue;
     absl::Status stopped;
     {
-      py::gil_scoped_release release;
+      WithoutGil release;
       stopped = server.Stop();
     }
     Check(stopped);
@@ -64,7 +65,7 @@ void BindServer(py::module_& m) {
     return [method](Server& server) {
       absl::Status status;
       {
-        py::gil_scoped_release release;
+        WithoutGil release;
         status = (server.*method)();
       }
       Check(status);

@@ -7,6 +7,7 @@
 #include "sluice/proto/config.pb.h"
 #include "sluice/rpc/config.h"
 #include "sluice/train/late_tasks.h"
+#include "src/gil.h"
 #include "src/status.h"
 #include "src/tensor_convert.h"
 
@@ -53,7 +54,7 @@ std::unique_ptr<Session> OpenSession(const std::string& target, PyGraph& graph,
   session.graph_mu = &graph.mu;
   absl::StatusOr<std::unique_ptr<Session>> created = Internal("");
   {
-    py::gil_scoped_release release;
+    WithoutGil release;
     created = Session::Create(std::move(session), graph.graph);
   }
   return Check(std::move(created));
@@ -94,7 +95,7 @@ py::tuple RunStep(PreparedStep& step, const std::vector<Tensor>& feeds,
   std::vector<Tensor> fetched(num_fetches);
   absl::Status status;
   {
-    py::gil_scoped_release release;
+    WithoutGil release;
     status = step.Run(feeds, fetched, run_options,
                       want_metadata ? &metadata : nullptr);
   }
@@ -106,7 +107,7 @@ py::tuple RunStep(PreparedStep& step, const std::vector<Tensor>& feeds,
 std::string SetUpPartialRun(Session& session, const StepSignature& signature) {
   absl::StatusOr<std::string> name = Internal("");
   {
-    py::gil_scoped_release release;
+    WithoutGil release;
     name = session.SetUpPartialRun(signature);
   }
   return Check(std::move(name));
@@ -119,7 +120,7 @@ py::list RunPartially(Session& session, const std::string& name,
   std::vector<Tensor> fetched(fetch_names.size());
   absl::Status status;
   {
-    py::gil_scoped_release release;
+    WithoutGil release;
     status = session.RunPartially(
         name, {std::move(feed_names), feeds, std::move(fetch_names), fetched});
   }
@@ -149,7 +150,7 @@ void BindSession(py::module_& m) {
            [](Session& s) {
              absl::Status status;
              {
-               py::gil_scoped_release release;
+               WithoutGil release;
                status = s.Close();
              }
              Check(status);
@@ -162,7 +163,7 @@ void BindSession(py::module_& m) {
       .def("list_devices", [](Session& s) {
         absl::StatusOr<std::vector<DeviceInfo>> devices = Internal("");
         {
-          py::gil_scoped_release release;
+          WithoutGil release;
           devices = s.ListDevices();
         }
         py::list list;
@@ -173,7 +174,7 @@ void BindSession(py::module_& m) {
         return list;
       });
   m.def("late_tasks", [](const std::string& target) {
-    py::gil_scoped_release release;
+    WithoutGil release;
     return LateTasks(target);
   });
   m.def("run_step", RunStep);
@@ -188,7 +189,7 @@ void BindSession(py::module_& m) {
     session.interrupted = CtrlC;
     absl::Status status;
     {
-      py::gil_scoped_release release;
+      WithoutGil release;
       status = Session::Reset(session, containers);
     }
     Check(status);
