@@ -33,4 +33,18 @@ void RestoreThread(PyThreadState* state) {
   stop.Pass();
 }
 
+PyGILState_STATE EnsureGil() {
+  LastStop stop;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  stop.Pass();
+  return state;
+}
+
+PyObject* CallObject(PyObject* function, PyObject* arguments) {
+  LastStop stop;
+  PyObject* result = PyObject_CallObject(function, arguments);
+  stop.Pass();
+  return result;
+}
+
 }  // namespace sluice::python

@@ -12,8 +12,19 @@
 
 namespace sluice::python {
 
-// PyEval_RestoreThread.
+// PyEval_RestoreThread and PyGILState_Ensure.
 void RestoreThread(PyThreadState* state);
+PyGILState_STATE EnsureGil();
+
+// PyObject_CallObject: Python's code gives the lock up now and then.
+PyObject* CallObject(PyObject* function, PyObject* arguments);
+// Throws what the function raises.
+inline pybind11::object CallObject(const pybind11::handle& function,
+                                   const pybind11::tuple& arguments) {
+  PyObject* result = CallObject(function.ptr(), arguments.ptr());
+  if (result == nullptr) throw pybind11::error_already_set();
+  return pybind11::reinterpret_steal<pybind11::object>(result);
+}
 
 // Gives the lock up until the end of the scope.
 class WithoutGil {

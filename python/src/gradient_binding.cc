@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "sluice/autodiff/gradients.h"
+#include "src/gil.h"
 #include "src/graph_binding.h"
 #include "src/status.h"
 
@@ -59,7 +60,8 @@ void BindGradients(py::module_& m) {
                                    Scope&) -> std::optional<Grads> {
               py::list gradients;
               for (const Grad& g : dy) gradients.append(GradToPython(g));
-              const py::object result = callback(op.id(), gradients);
+              const py::object result =
+                  CallObject(callback, py::make_tuple(op.id(), gradients));
               if (result.is_none()) return std::nullopt;
               std::vector<Grad> grads;
               for (const py::handle& g : result)
@@ -69,7 +71,8 @@ void BindGradients(py::module_& m) {
           }
           if (!not_differentiable.is_none()) {
             options.not_differentiable = [&](const Node& op) {
-              return not_differentiable(op.id()).cast<bool>();
+              return CallObject(not_differentiable, py::make_tuple(op.id()))
+                  .cast<bool>();
             };
           }
           std::vector<Grad> starts;

@@ -14,6 +14,7 @@
 #include "sluice/proto/graph.pb.h"
 #include "sluice/proto/op_def.pb.h"
 #include "src/attr_convert.h"
+#include "src/gil.h"
 #include "src/status.h"
 #include "src/tensor_convert.h"
 
@@ -108,7 +109,7 @@ py::tuple AddOp(PyGraph& graph, const std::string& op, const std::string& name,
 DeviceFunction WrapDeviceFunction(py::function function) {
   auto shared = std::make_shared<py::function>(std::move(function));
   return [shared](const Node& node) -> absl::StatusOr<std::string> {
-    return (*shared)(node.id()).cast<std::string>();
+    return CallObject(*shared, py::make_tuple(node.id())).cast<std::string>();
   };
 }
 
@@ -137,7 +138,8 @@ py::tuple BuildWhile(PyGraph& graph, const std::vector<int>& variables,
       for (const Output& v : values) {
         keys.append(py::make_tuple(v.node->id(), v.index));
       }
-      return OutputsOf(graph, function(keys).cast<std::vector<int>>());
+      const py::object results = CallObject(function, py::make_tuple(keys));
+      return OutputsOf(graph, results.cast<std::vector<int>>());
     };
   };
   WhileLoop loop;

@@ -7,6 +7,7 @@
 #include "sluice/base/status.h"
 #include "sluice/base/thread_pool.h"
 #include "sluice/kernel/foreign_functions.h"
+#include "src/gil.h"
 #include "src/tensor_convert.h"
 
 namespace py = pybind11;
@@ -29,10 +30,10 @@ class ThreadInPython {
   ThreadInPython() {
     thread_local PyThreadState* state = nullptr;
     if (state == nullptr) {
-      PyGILState_Ensure();
+      EnsureGil();
       state = PyThreadState_Get();
     } else {
-      PyEval_RestoreThread(state);
+      RestoreThread(state);
     }
   }
   ~ThreadInPython() { PyEval_SaveThread(); }
@@ -68,8 +69,8 @@ Values ValuesFrom(const py::tuple& answer) {
 
 Values CallPython(const std::string& token, const std::vector<Tensor>& inputs) {
   try {
-    const py::handle call(the_call);
-    return ValuesFrom(call(token, ArgumentsFrom(inputs)));
+    return ValuesFrom(
+        CallObject(the_call, py::make_tuple(token, ArgumentsFrom(inputs))));
   } catch (const std::exception& e) {
     return Internal("A Python function could not be called: ", e.what());
   }

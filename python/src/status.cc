@@ -1,6 +1,7 @@
 #include "src/status.h"
 
 #include "sluice/graph/python_text.h"
+#include "src/gil.h"
 
 namespace py = pybind11;
 
@@ -30,9 +31,11 @@ void SetPythonError(const absl::Status& status) {
   // Messages may quote bytes of files or peers that are no UTF-8.
   PyObject* text =
       PyUnicode_DecodeUTF8(message.data(), message.size(), "replace");
-  PyObject* error =
-      PyObject_CallFunction(error_factory, "iO", status.raw_code(), text);
-  Py_XDECREF(text);
+  // Frees `text`.
+  PyObject* arguments = Py_BuildValue("(iN)", status.raw_code(), text);
+  if (arguments == nullptr) return;
+  PyObject* error = CallObject(error_factory, arguments);
+  Py_DECREF(arguments);
   if (error == nullptr) return;  // The factory's own error stands.
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
   Py_DECREF(error);

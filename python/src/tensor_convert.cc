@@ -5,6 +5,7 @@
 #include "sluice/base/status.h"
 #include "sluice/proto/tensor.pb.h"
 #include "sluice/tensor/codec.h"
+#include "src/gil.h"
 #include "src/status.h"
 
 namespace py = pybind11;
@@ -272,6 +273,20 @@ DType DTypeOfFormat(const char* format, Py_ssize_t itemsize) {
   }
 }
 
+namespace {
+
+// Gives an array's memory back, on whatever thread dropped the last tensor over
+// it. When the interpreter has ended, all of it is gone soon anyway.
+void GiveBack(Py_buffer* view) {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE gil = EnsureGil();
+  PyBuffer_Release(view);
+  delete view;
+  PyGILState_Release(gil);
+}
+
+}  // namespace
+
 absl::StatusOr<Tensor> TensorFromArray(PyObject* array) {
   auto* view = new Py_buffer;
   if (PyObject_GetBuffer(array, view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0) {
@@ -303,13 +318,9 @@ absl::StatusOr<Tensor> TensorFromArray(PyObject* array) {
     delete view;
     return tensor;
   }
-  return Tensor::FromBuffer(dtype, *shape,
-                            Buffer::Borrow(view->buf, view->len, [view] {
-                              const PyGILState_STATE gil = PyGILState_Ensure();
-                              PyBuffer_Release(view);
-                              delete view;
-                              PyGILState_Release(gil);
-                            }));
+  return Tensor::FromBuffer(
+      dtype, *shape,
+      Buffer::Borrow(view->buf, view->len, [view] { GiveBack(view); }));
 }
 
 PyObject* ArrayFromTensorAlways(Tensor tensor) {

@@ -100,3 +100,91 @@ def ends_well(program):
 @pytest.mark.parametrize("where", sorted(PLACES))
 def test_a_program_ends_while_daemon_threads_are_in(where):
     ends_well(PLACES[where])
+
+
+# Takes longer than a thread keeps the interpreter's lock when others want it.
+SLOW = """
+import sys
+from sluice import _sluice
+from sluice.framework import errors
+
+sys.setswitchinterval(1e-4)
+
+def dawdle():
+    for _ in range(200000):
+        pass
+
+def make_slowly(code, message):
+    dawdle()
+    return errors._make(code, message)
+"""
+
+CALLS = {
+    "a py_func": """
+        def spin():
+            going.release()
+            while True:
+                pass
+        y = tf.py_func(spin, [], [])
+        sess = tf.Session()
+        threading.Thread(target=lambda: sess.run(y), daemon=True).start()
+        going.acquire()
+    """,
+    # It is made while the step's feeds, which lie in NumPy's memory, wait.
+    "an error of a step": """
+        import numpy as np
+        _sluice.set_error_factory(make_slowly)
+        x = tf.placeholder(tf.float32, [None])
+        y = tf.check_numerics(x, "failed")
+        sess = tf.Session()
+        feeds = {x: np.full([1000], np.nan, np.float32)}
+        def step():
+            try:
+                sess.run(y, feeds)
+            except tf.errors.InvalidArgumentError:
+                pass
+        in_daemon_threads(step)
+    """,
+    "an error of a step with options": """
+        _sluice.set_error_factory(make_slowly)
+        y = tf.check_numerics(tf.constant(1.0) / 0.0, "failed")
+        sess = tf.Session()
+        options = tf.RunOptions(timeout_in_ms=600000)
+        def step():
+            try:
+                sess.run(y, options=options)
+            except tf.errors.InvalidArgumentError:
+                pass
+        in_daemon_threads(step)
+    """,
+    "a gradient": """
+        @tf.RegisterGradient("Slow")
+        def gradient(op, dy):
+            dawdle()
+            return dy
+        def build():
+            with tf.Graph().as_default() as graph:
+                x = tf.constant(1.0)
+                with graph.gradient_override_map({"Sqrt": "Slow"}):
+                    y = tf.sqrt(x)
+                tf.gradients(y, x)
+        in_daemon_threads(build)
+    """,
+    "a loop's body and a device function": """
+        def device(op):
+            dawdle()
+            return "/cpu:0"
+        def body(i):
+            dawdle()
+            return i + 1
+        def build():
+            with tf.Graph().as_default(), tf.device(device):
+                tf.while_loop(lambda i: i < 3, body, [tf.constant(0)])
+        in_daemon_threads(build, count=2)
+    """,
+}
+
+
+@pytest.mark.parametrize("what", sorted(CALLS))
+def test_a_program_ends_while_the_engine_calls(what):
+    ends_well(SLOW + textwrap.dedent(CALLS[what]))
