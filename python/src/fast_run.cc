@@ -291,18 +291,22 @@ void BindFastRun(py::module_& m) {
   py::class_<PreparedStep, std::shared_ptr<PreparedStep>>(m, "PreparedStep");
 
   // Everything below takes the core as its first argument.
-  m.def("session_prepare", [](const py::object& core, StepSignature signature,
-                              const py::bytes& run_options) {
-    Session& session = SessionToSync(DataOf(core));
-    const RunOptions options = RunOptionsFromBytes(run_options);
-    absl::StatusOr<std::shared_ptr<PreparedStep>> step =
-        Internal("not prepared");
-    {
-      WithoutGil release;
-      step = session.Prepare(signature, options);
-    }
-    return Check(std::move(step));
-  });
+  m.def(
+      "session_prepare",
+      [](const py::object& core, StepSignature signature,
+         const py::bytes& run_options) {
+        Session& session = SessionToSync(DataOf(core));
+        const RunOptions options = RunOptionsFromBytes(run_options);
+        absl::StatusOr<std::shared_ptr<PreparedStep>> step =
+            Internal("not prepared");
+        {
+          WithoutGil release;
+          step = session.Prepare(signature, options);
+        }
+        return Check(std::move(step));
+      },
+      // The garbage collector frees both in any order.
+      py::keep_alive<0, 1>());
   m.def("session_add_plan",
         [](const py::object& core, const py::object& fetches,
            const py::list& feed_keys, std::shared_ptr<PreparedStep> step,

@@ -350,6 +350,27 @@ def test_a_callable_tells_about_its_steps(servers):
         """)
 
 
+def test_a_callable_and_its_session_are_freed_in_any_order(servers,
+                                                           monkeypatch):
+    # What is freed is overwritten, so that nobody gets away with reading it.
+    monkeypatch.setenv("MALLOC_PERTURB_", "165")
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
+    servers.run("""
+        import gc
+        from tensorflow.core.protobuf import config_pb2
+        a = tf.placeholder(tf.float32, [], name="a")
+        b = tf.placeholder(tf.float32, [], name="b")
+        c = tf.multiply(b, 2., name="c")
+        options = config_pb2.CallableOptions(feed=["a:0"], fetch=["c:0"])
+        options.tensor_connection.add(from_tensor="a:0", to_tensor="b:0")
+        session = tf.Session(target)
+        session.call = session._make_callable_from_options(options)
+        assert session.call(3.) == [6.]
+        del session
+        assert gc.collect() > 0
+        """)
+
+
 def test_options_of_a_session_reach_its_master(servers):
     servers.run("""
         import numpy as np
