@@ -1,12 +1,15 @@
 #include "sluice/rpc/master_stub.h"
 
 #include <algorithm>
+#include <atomic>
 
+#include "absl/container/flat_hash_set.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/status.h"
 #include "sluice/base/time_limit.h"
 #include "sluice/kernel/step.h"
+#include "sluice/proto/master.pb.h"
 #include "sluice/proto/task_status.pb.h"
 #include "sluice/proto/worker.pb.h"
 #include "sluice/rpc/byte_buffer.h"
@@ -28,10 +31,50 @@ constexpr auto kPulseTimeout = std::chrono::seconds(10);
 constexpr auto kSilence = std::chrono::seconds(4);
 constexpr auto kSendTimeout = std::chrono::seconds(10);
 constexpr char kNoReason[] = "no answer";
-// For the answer of a master that ends a call because its time is up.
+// For the answer of a master that ends a call because its time is up, which it
+// does to all but CloseSession.
 constexpr auto kAnswerGrace = std::chrono::seconds(1);
 // A connection that breaks again and again will break once more.
 constexpr int kMostBroken = 10;
+
+// Whether the master itself has ended a call. Any other error is an answer.
+bool IsAnswer(const absl::Status& status) {
+  return !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
+         !absl::IsCancelled(status);
+}
+
+// Addresses of masters that were silent when this process closed a session,
+// until they answer something. Of the process, as each session has a stub of
+// its own. Thread-safe.
+class SilentMasters {
+ public:
+  static SilentMasters& Get() {
+    static auto* masters = new SilentMasters;
+    return *masters;
+  }
+
+  bool Contains(const std::string& address) {
+    MutexLock lock(mu_);
+    return addresses_.contains(address);
+  }
+  void Add(const std::string& address) {
+    MutexLock lock(mu_);
+    addresses_.insert(address);
+    empty_ = false;
+  }
+  // Each call to a master comes here, so it takes no lock as a rule.
+  void Remove(const std::string& address) {
+    if (empty_) return;
+    MutexLock lock(mu_);
+    addresses_.erase(address);
+    empty_ = addresses_.empty();
+  }
+
+ private:
+  std::atomic<bool> empty_ = true;
+  Mutex mu_;
+  absl::flat_hash_set<std::string> addresses_ SLUICE_GUARDED_BY(mu_);
+};
 
 // What the calls to a master hear of it by probes, which may outlive them.
 class Pulse : public std::enable_shared_from_this<Pulse> {
@@ -44,13 +87,17 @@ class Pulse : public std::enable_shared_from_this<Pulse> {
     return last_heard_;
   }
 
-  // Asks for a sign of life if there was none for a while, also since `begin`.
-  // However many calls wait, there is one probe.
-  void Probe(SteadyTime begin, SteadyTime now) {
+  // Asks for a sign of life if there was none for a while, or since `begin`
+  // none for `first_pause`. However many calls wait, there is one probe.
+  void Probe(SteadyTime begin, SteadyTime now,
+             SteadyTime::duration first_pause) {
     {
       MutexLock lock(mu_);
-      if (probing_ || now < std::max(begin, last_heard_) + kPulsePause) return;
+      const auto due = last_heard_ < begin ? begin + first_pause
+                                           : last_heard_ + kPulsePause;
+      if (probing_ || now < due) return;
       probing_ = true;
+      last_asked_ = now;
     }
     RpcChannel::Options options;
     options.deadline = now + kPulseTimeout;
@@ -60,12 +107,24 @@ class Pulse : public std::enable_shared_from_this<Pulse> {
                                     const grpc::ByteBuffer&) {
           MutexLock lock(self->mu_);
           self->probing_ = false;
-          // Any other error is an answer.
-          if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
-            return;
-          }
+          if (!IsAnswer(status)) return;
           self->last_heard_ = std::chrono::steady_clock::now();
+          self->Learn(status);
         });
+  }
+
+  // Takes note of how any call has ended.
+  void Learn(const absl::Status& status) {
+    if (IsAnswer(status)) SilentMasters::Get().Remove(channel_->address());
+  }
+
+  // Takes note that a session could not be closed. A master that did answer a
+  // probe since `begin` has steps that do not end.
+  void LearnNotClosed(SteadyTime begin) {
+    MutexLock lock(mu_);
+    if (last_heard_ < begin && last_heard_ < last_asked_) {
+      SilentMasters::Get().Add(channel_->address());
+    }
   }
 
   // Writes down which tasks the master waits for.
@@ -94,6 +153,7 @@ class Pulse : public std::enable_shared_from_this<Pulse> {
   const std::shared_ptr<RpcChannel> channel_;
   Mutex mu_;
   SteadyTime last_heard_ SLUICE_GUARDED_BY(mu_);
+  SteadyTime last_asked_ SLUICE_GUARDED_BY(mu_);
   bool probing_ SLUICE_GUARDED_BY(mu_) = false;
 };
 
@@ -118,6 +178,7 @@ class MasterCall {
       : channel_(channel),
         pulse_(pulse),
         method_(method),
+        closing_(method == std::string_view(paths::kCloseSession)),
         options_(options),
         cancellation_(options.cancellation != nullptr ? *options.cancellation
                                                       : own_cancellation_) {
@@ -138,7 +199,7 @@ class MasterCall {
         if (deadline_ && now >= *deadline_) return OutOfTime();
       } else {
         const bool own = absl::IsDeadlineExceeded(status) && deadline_ &&
-                         now >= *deadline_ + kAnswerGrace;
+                         now >= LastMoment();
         return own ? OutOfTime() : status;
       }
       bool again = options_.repeatable && broken < kMostBroken;
@@ -164,6 +225,11 @@ class MasterCall {
                             " did not answer in time: ", why_);
   }
 
+  // Of an answer.
+  SteadyTime LastMoment() const {
+    return closing_ ? *deadline_ : *deadline_ + kAnswerGrace;
+  }
+
   SteadyTime LastHeard() const {
     return std::max(begin_, pulse_->last_heard());
   }
@@ -187,7 +253,7 @@ class MasterCall {
     RpcChannel::Options call;
     // The master ends the call itself when its time is up, and says what it
     // waited for.
-    if (deadline_) call.deadline = *deadline_ + kAnswerGrace;
+    if (deadline_) call.deadline = LastMoment();
     call.cancellation = &attempt;
     const auto token =
         cancellation_.Register([&] { attempt.Cancel(cancellation_.status()); });
@@ -213,7 +279,7 @@ class MasterCall {
   // Looks after a call that is out. True: the master is gone.
   bool IsSilent() {
     const auto now = std::chrono::steady_clock::now();
-    pulse_->Probe(begin_, now);
+    pulse_->Probe(begin_, now, closing_ ? kPollPeriod : kPulsePause);
     const auto heard = LastHeard();
     if (now - heard >= kSilence) {
       // Unless an attempt that failed has a better reason.
@@ -251,6 +317,7 @@ class MasterCall {
   RpcChannel* const channel_;
   Pulse* const pulse_;
   const char* const method_;
+  const bool closing_;
   const MasterStub::Options& options_;
   Cancellation own_cancellation_;
   Cancellation& cancellation_;
@@ -274,9 +341,11 @@ class GrpcMasterStub : public MasterStub {
     SLUICE_ASSIGN_OR_RETURN(const grpc::ByteBuffer bytes,
                             ToByteBuffer(request));
     grpc::ByteBuffer answer;
-    SLUICE_RETURN_IF_ERROR(
+    absl::Status status =
         MasterCall(channel_.get(), pulse_.get(), method, options)
-            .Run(bytes, &answer));
+            .Run(bytes, &answer);
+    pulse_->Learn(status);
+    SLUICE_RETURN_IF_ERROR(status);
     if (FromByteBuffer(&answer, response)) return absl::OkStatus();
     return Internal("The answer of ", channel_->address(),
                     " could not be read");
@@ -287,7 +356,27 @@ class GrpcMasterStub : public MasterStub {
     RpcChannel::Options options;
     options.deadline = std::chrono::steady_clock::now() + kSendTimeout;
     channel_->Call(method, request, options,
-                   [](const absl::Status&, const grpc::ByteBuffer&) {});
+                   [pulse = pulse_](const absl::Status& status,
+                                    const grpc::ByteBuffer&) {
+                     pulse->Learn(status);
+                   });
+  }
+
+  absl::Status Close(const std::string& session_handle,
+                     const Options& options) override {
+    pb::CloseSessionRequest request;
+    request.set_session_handle(session_handle);
+    if (SilentMasters::Get().Contains(channel_->address())) {
+      Send(paths::kCloseSession, request);
+      return DeadlineExceeded("The master at ", channel_->address(),
+                              " did not answer when the last one was closed");
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    pb::CloseSessionResponse response;
+    absl::Status status =
+        Call(paths::kCloseSession, request, &response, options);
+    if (!IsAnswer(status)) pulse_->LearnNotClosed(begin);
+    return status;
   }
 
   std::unique_ptr<Lease> Hold(const std::string& session_handle) override {

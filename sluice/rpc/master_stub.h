@@ -43,6 +43,10 @@ class MasterStub {
                             const google::protobuf::MessageLite& request,
                             google::protobuf::MessageLite* response,
                             const Options& options) = 0;
+  // Closes a session. A master that was silent when this process did so last is
+  // not waited for until it has answered something: DEADLINE_EXCEEDED.
+  virtual absl::Status Close(const std::string& session_handle,
+                             const Options& options) = 0;
   // Makes a call of which nobody wants to know how it went. Does not block.
   virtual void Send(const char* method,
                     const google::protobuf::MessageLite& request) = 0;

@@ -255,13 +255,10 @@ class RemoteClient : public SessionClient {
 
   absl::Status CloseInTurn(int64_t timeout_ms) {
     lease_ = nullptr;
-    pb::CloseSessionRequest request;
-    request.set_session_handle(handle_);
-    pb::CloseSessionResponse response;
     MasterStub::Options options;
     options.timeout_ms = timeout_ms;
     if (config_.interrupted) options.interrupted = &config_.interrupted;
-    return stub_->Call(paths::kCloseSession, request, &response, options);
+    return stub_->Close(handle_, options);
   }
 
   void CancelCalls(const absl::Status& why) {

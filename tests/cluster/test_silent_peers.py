@@ -1,6 +1,8 @@
 """Peers that go away in the middle of something, or fall silent: a host that
 lost its power sends no goodbye."""
 
+import signal
+
 import pytest
 
 from conftest import wait_until
@@ -80,3 +82,47 @@ def test_the_sessions_of_a_silent_master_are_collected(processes, cluster):
     wait_until(lambda: not status(cluster.ps)["served_sessions"],
                "the session is collected")
     wait_until(lambda: is_quiet(cluster.ps), "the ps is quiet")
+
+
+def test_sessions_do_not_wait_for_a_silent_master_one_after_the_other(
+        processes, addresses, way):
+    worker, = addresses(1)
+    server = processes.server({"worker": [worker]}, "worker")
+    client = processes.python("""
+        import sys
+        import tensorflow as tf
+        one = tf.constant(1)
+        config = tf.ConfigProto(operation_timeout_in_ms=3000)
+        sessions = {name: tf.Session(sys.argv[1], config=config)
+                    for name in ("first", "second", "third", "fourth")}
+        for session in sessions.values():
+            session.run(one)
+        print("ready")
+        for line in sys.stdin:
+            word, name = line.split()
+            if word == "run":
+                sessions[name].run(one)
+            else:
+                sessions[name].close()
+            print("did", word, name)
+        """, "grpc://" + worker)
+    client.expect("ready")
+
+    def do(words):
+        client.say(words)
+        client.expect("did " + words)
+        return len(client.lines("Closing session "))
+
+    server.signal(signal.SIGSTOP)
+    assert do("close first") == 1
+    assert client.lines("did not answer in time")
+    assert do("close second") == 2
+    assert client.lines("did not answer when the last one was closed")
+    server.signal(signal.SIGCONT)
+    # It is heard of again, and waited for.
+    do("run fourth")
+    assert do("close third") == 2
+    server.signal(signal.SIGSTOP)
+    assert do("close fourth") == 3
+    assert len(client.lines("did not answer in time")) == 2
+    server.signal(signal.SIGCONT)
