@@ -124,6 +124,43 @@ def test_a_task_that_ignores_the_request_is_killed(processes):
     assert gone(pid)
 
 
+def test_a_task_that_never_pauses_does_not_deafen_the_launcher(processes):
+    program = processes.program("""
+        import json, os, sys, time
+        if json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 0:
+            open("flooding", "w").close()
+            while True:
+                os.write(1, b"\\n" * 65536)
+        while not os.path.exists("flooding"):
+            time.sleep(0.01)
+        print("pid %d" % os.getpid(), file=sys.stderr)
+        time.sleep(1000)
+        """)
+    launcher = processes.sluice(
+        "run", "--workers", 2, program,
+        within=("sh", "-c", 'exec "$@" >/dev/null', "sh"))
+    pid = int(launcher.expect("[worker/1] pid ").split()[-1])
+    launcher.signal(signal.SIGTERM)
+    assert launcher.wait() != 0
+    assert gone(pid)
+
+
+def test_a_line_without_an_end_is_shown_in_pieces(processes):
+    launcher = processes.sluice("run", "--workers", 1, processes.program("""
+        import os, time
+        print("x" * 150000, end="", flush=True)
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+        print("y", end="")
+        """))
+    piece = launcher.expect("x")
+    assert piece == "[worker/0] " + "x" * 65536
+    (processes.path / "go").touch()
+    assert launcher.wait() == 0
+    assert len(launcher.lines("x")) == 3
+    assert launcher.lines("x")[-1].endswith("xy")
+
+
 ARGUMENTS = """
     import os, sys
     print("arguments", sys.argv[1:], "TF_CONFIG" in os.environ)

@@ -17,6 +17,9 @@ namespace sluice::tools {
 namespace {
 
 constexpr auto kGrace = std::chrono::seconds(5);
+// What is longer is shown as several: who never ends a line must not fill our
+// memory.
+constexpr size_t kLongestLine = 64 << 10;
 
 volatile sig_atomic_t interrupted = 0;
 void OnSignal(int signal) { interrupted = signal; }
@@ -39,26 +42,28 @@ void Show(const Task& task, FILE* to, const std::string& line) {
   std::fflush(to);
 }
 
-// Reads what is there. False at the end of the stream.
-bool Drain(const Task& task, int fd, FILE* to, std::string* line) {
-  char buffer[4096];
-  while (true) {
-    const ssize_t n = read(fd, buffer, sizeof(buffer));
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
-    if (n == 0) {
-      if (!line->empty()) Show(task, to, *line);
+void Flush(const Task& task, FILE* to, std::string* line) {
+  if (!line->empty()) Show(task, to, *line);
+  line->clear();
+}
+
+// Reads what is there, but no more than a pipe holds: a task that writes without
+// pause must not keep us from the others. False at the end of the stream.
+bool Read(const Task& task, int fd, FILE* to, std::string* line) {
+  static char buffer[64 << 10];
+  const ssize_t n = read(fd, buffer, sizeof(buffer));
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  for (ssize_t i = 0; i < n; ++i) {
+    if (buffer[i] == '\n') {
+      Show(task, to, *line);
       line->clear();
-      return false;
+      continue;
     }
-    for (ssize_t i = 0; i < n; ++i) {
-      if (buffer[i] == '\n') {
-        Show(task, to, *line);
-        line->clear();
-      } else {
-        line->push_back(buffer[i]);
-      }
-    }
+    if (line->size() == kLongestLine) Flush(task, to, line);
+    line->push_back(buffer[i]);
   }
+  if (n == 0) Flush(task, to, line);
+  return n > 0;
 }
 
 [[noreturn]] void Exec(const Task& task, int out, int err, pid_t parent) {
@@ -129,6 +134,7 @@ class Runner {
         EndAll(SIGKILL);
       }
     }
+    for (Child& child : children_) ReadRest(&child);
     return status_;
   }
 
@@ -171,15 +177,22 @@ class Runner {
 
   static void ReadFrom(Child* child) {
     if (child->out >= 0 &&
-        !Drain(*child->task, child->out, stdout, &child->out_line)) {
+        !Read(*child->task, child->out, stdout, &child->out_line)) {
       close(child->out);
       child->out = -1;
     }
     if (child->err >= 0 &&
-        !Drain(*child->task, child->err, stderr, &child->err_line)) {
+        !Read(*child->task, child->err, stderr, &child->err_line)) {
       close(child->err);
       child->err = -1;
     }
+  }
+
+  // Who left the task's group may hold its streams open for ever.
+  static void ReadRest(Child* child) {
+    ReadFrom(child);
+    Flush(*child->task, stdout, &child->out_line);
+    Flush(*child->task, stderr, &child->err_line);
   }
 
   void Reap() {
@@ -189,7 +202,7 @@ class Runner {
         continue;
       }
       child.running = false;
-      ReadFrom(&child);
+      ReadFrom(&child);  // Before what we say of its end.
       const int code =
           WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       if (code == 0 || ending_) continue;
