@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 
 import pytest
 
@@ -122,6 +123,122 @@ def test_a_task_that_ignores_the_request_is_killed(processes):
     launcher.signal(signal.SIGINT)
     assert launcher.wait() == 130
     assert gone(pid)
+
+
+def script(processes, text):
+    path = processes.path / "wrapper.sh"
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return path
+
+
+# Without exec, so that the shell waits for a process of its own.
+WRAPPER = """
+    sh -c 'echo "pid $$"; exec sleep 1000'
+    exit 3
+    """
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM,
+                                    signal.SIGHUP])
+def test_what_a_task_started_ends_with_it(processes, number):
+    launcher = processes.sluice("run", "--ps", 1, "--workers", 1,
+                                script(processes, WRAPPER))
+    launcher.expect("pid ", after=1)
+    pids = [int(line.split()[-1]) for line in launcher.lines("] pid ")]
+    launcher.signal(number)
+    assert launcher.wait() == 130
+    assert all_gone(pids)
+
+
+def test_what_a_task_leaves_behind_ends_with_the_run(processes):
+    launcher = processes.sluice("run", "--workers", 1, script(processes, """
+        sleep 1000 &
+        echo "pid $!"
+        """))
+    pid = int(launcher.expect("pid ").split()[-1])
+    assert launcher.wait() == 0
+    assert gone(pid)
+
+
+def test_a_failed_wrapper_takes_its_program_along(processes):
+    launcher = processes.sluice("run", "--workers", 1, script(processes, """
+        sh -c 'trap "" TERM; echo "pid $$"; while true; do sleep 1; done' &
+        while [ ! -e go ]; do sleep 0.01; done
+        exit 3
+        """))
+    pid = int(launcher.expect("pid ").split()[-1])
+    (processes.path / "go").touch()
+    assert launcher.wait() == 3
+    assert gone(pid)
+
+
+# Runs a command in a terminal whose keys are what it is told.
+TERMINAL = (sys.executable, "-c", """
+import os, pty, sys
+status = pty.spawn(sys.argv[1:])
+sys.exit(os.waitstatus_to_exitcode(status))
+""")
+
+# What the terminal does not print of itself, which begins with "^C".
+COUNTS = """
+    import signal, sys
+    seen = []
+    def ask(number, frame):
+        if number == signal.SIGTERM:
+            print("interrupts:", seen.count(signal.SIGINT))
+            sys.exit(0)
+        seen.append(number)
+        print("interrupted")
+    signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGTERM, ask)
+    print("read %r" % sys.stdin.read())
+    print("ready")
+    while True:
+        signal.pause()
+    """
+
+
+def test_ctrl_c_in_a_terminal_reaches_every_task_once(processes):
+    launcher = processes.sluice("run", "--workers", 2,
+                                processes.program(COUNTS), within=TERMINAL)
+    launcher.expect("ready", after=1)
+    assert len(launcher.lines("read ''")) == 2
+    launcher.say("\x03")
+    launcher.expect("interrupted", after=1)
+    launcher.expect("interrupts: 1", after=1)
+    assert launcher.wait() == 130
+
+
+def test_a_single_task_has_the_terminal(processes):
+    launcher = processes.sluice("run", "--workers", 1, processes.program("""
+        print("name?")
+        print("hello", input())
+        try:
+            input()
+        except KeyboardInterrupt:
+            print("interrupted")
+        print("goodbye", input())
+        """), within=TERMINAL)
+    launcher.expect("name?")
+    launcher.say("you")
+    launcher.expect("hello you")
+    launcher.say("\x03")
+    launcher.expect("] interrupted")
+    launcher.say("me")
+    launcher.expect("goodbye")
+    assert launcher.wait() == 0, launcher.output
+
+
+def test_tasks_read_what_is_piped_into_the_launcher(processes):
+    launcher = processes.sluice("run", "--workers", 1, processes.program("""
+        import sys
+        print("read %r" % sys.stdin.read())
+        """))
+    launcher.say("word")
+    launcher.close_input()
+    launcher.expect("read 'word\\n'")
+    assert launcher.wait() == 0
 
 
 def test_a_task_that_never_pauses_does_not_deafen_the_launcher(processes):

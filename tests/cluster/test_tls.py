@@ -1,6 +1,7 @@
 """Clusters under mutual TLS, and what those hear who do not belong to them."""
 
 import os
+import signal
 import socket
 import stat
 
@@ -93,6 +94,22 @@ def test_the_certificates_of_a_run_go_away_with_it(processes, tmp_path):
                            processes.program(TRAINER),
                            env=dict(os.environ, TMPDIR=str(folder)))
     assert run.wait() == 0, run.output
+    assert list(folder.iterdir()) == []
+
+
+def test_the_certificates_go_away_when_the_terminal_does(processes, tmp_path):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    run = processes.sluice("run", "--tls", "--workers", 1,
+                           processes.program("""
+        import time
+        print("up")
+        time.sleep(1000)
+        """), env=dict(os.environ, TMPDIR=str(folder)))
+    run.expect("up")
+    assert len(list(folder.iterdir())) == 1
+    run.signal(signal.SIGHUP)
+    assert run.wait() == 130
     assert list(folder.iterdir()) == []
 
 

@@ -21,17 +21,59 @@ constexpr auto kGrace = std::chrono::seconds(5);
 // memory.
 constexpr size_t kLongestLine = 64 << 10;
 
-volatile sig_atomic_t interrupted = 0;
-void OnSignal(int signal) { interrupted = signal; }
+using Clock = std::chrono::steady_clock;
 
+volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t suspended = 0;
+void OnSignal(int signal) {
+  (signal == SIGTSTP ? suspended : interrupted) = signal;
+}
+
+void Catch(int signal) {
+  struct sigaction before = {}, action = {};
+  action.sa_handler = OnSignal;
+  sigaction(signal, &action, &before);
+  // nohup, and shells that know no jobs, want these to do nothing.
+  const bool may_be_off = signal == SIGHUP || signal == SIGTSTP;
+  if (may_be_off && before.sa_handler == SIG_IGN) {
+    sigaction(signal, &before, nullptr);
+  }
+}
+
+// What a task reads.
+enum class Input {
+  kOurs,
+  kNothing,   // As several tasks cannot read one terminal.
+  kTerminal,  // Which talks to the task's group then: Ctrl-C and Ctrl-Z too.
+};
+
+bool HasTerminal() { return tcgetpgrp(STDIN_FILENO) == getpgrp(); }
+
+Input InputOf(size_t tasks) {
+  if (isatty(STDIN_FILENO) == 0) return Input::kOurs;
+  if (tasks > 1) return Input::kNothing;
+  return HasTerminal() ? Input::kTerminal : Input::kOurs;
+}
+
+// A task is a process group of its own, so that what it started ends with it.
 struct Child {
   const Task* task = nullptr;
   pid_t pid = -1;
   int out = -1;
   int err = -1;
   std::string out_line, err_line;
-  bool running = false;
+  bool running = false;         // The process that was started.
+  bool left = false;            // Any of the group.
+  int told = 0;                 // The last signal to end.
+  Clock::time_point harder_at;  // When a harder one follows.
 };
+
+void Tell(Child* child, int signal) {
+  if (!child->left) return;
+  child->told = signal;
+  child->harder_at = Clock::now() + kGrace;
+  kill(-child->pid, signal);
+}
 
 std::string Name(const Task& task) {
   return task.job + "/" + std::to_string(task.index);
@@ -47,8 +89,9 @@ void Flush(const Task& task, FILE* to, std::string* line) {
   line->clear();
 }
 
-// Reads what is there, but no more than a pipe holds: a task that writes without
-// pause must not keep us from the others. False at the end of the stream.
+// Reads what is there, but no more than a pipe holds: a task that writes
+// without pause must not keep us from the others. False at the end of the
+// stream.
 bool Read(const Task& task, int fd, FILE* to, std::string* line) {
   static char buffer[64 << 10];
   const ssize_t n = read(fd, buffer, sizeof(buffer));
@@ -66,14 +109,21 @@ bool Read(const Task& task, int fd, FILE* to, std::string* line) {
   return n > 0;
 }
 
-[[noreturn]] void Exec(const Task& task, int out, int err, pid_t parent) {
+[[noreturn]] void Exec(const Task& task, Input input, int out, int err,
+                       pid_t parent) {
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
   // The launcher's death takes its children along.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
+  setpgid(0, 0);
+  if (input == Input::kTerminal) tcsetpgrp(STDIN_FILENO, getpid());
+  signal(SIGTTOU, SIG_DFL);
+  if (input == Input::kNothing) {
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  }
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
   for (const auto& [key, value] : task.environment) {
     setenv(key.c_str(), value.c_str(), 1);
   }
@@ -87,26 +137,28 @@ bool Read(const Task& task, int fd, FILE* to, std::string* line) {
   _exit(127);
 }
 
-bool Start(Child* child) {
+bool Start(Child* child, Input input) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return false;
   const pid_t parent = getpid();
   child->pid = fork();
   if (child->pid < 0) return false;
-  if (child->pid == 0) Exec(*child->task, out[1], err[1], parent);
+  if (child->pid == 0) Exec(*child->task, input, out[1], err[1], parent);
+  setpgid(child->pid, child->pid);  // Whoever of us is the first.
   close(out[1]);
   close(err[1]);
   child->out = out[0];
   child->err = err[0];
   fcntl(child->out, F_SETFL, O_NONBLOCK);
   fcntl(child->err, F_SETFL, O_NONBLOCK);
-  child->running = true;
+  child->running = child->left = true;
   return true;
 }
 
 class Runner {
  public:
-  explicit Runner(const std::vector<Task>& tasks) {
+  explicit Runner(const std::vector<Task>& tasks)
+      : input_(InputOf(tasks.size())) {
     for (const Task& task : tasks) {
       children_.emplace_back();
       children_.back().task = &task;
@@ -115,33 +167,34 @@ class Runner {
 
   int Run() {
     for (Child& child : children_) {
-      if (Start(&child)) continue;
+      if (Start(&child, input_)) continue;
       std::fprintf(stderr, "sluice run: cannot start %s: %s\n",
                    Name(*child.task).c_str(), strerror(errno));
       status_ = 1;
       EndAll(SIGKILL);
       break;
     }
-    while (AnyRunning()) {
+    while (AnyLeft()) {
       PollOutput();
       Reap();
       if (interrupted && !ending_) {
         status_ = 130;
-        EndAll(SIGTERM);
+        // A program may handle Ctrl-C; the terminal asks for the end with us.
+        EndAll(interrupted == SIGINT ? SIGINT : SIGTERM);
       }
+      if (suspended) Suspend();
       if (!ending_ && WorkersDone()) EndAll(SIGTERM);
-      if (ending_ && std::chrono::steady_clock::now() > kill_at_) {
-        EndAll(SIGKILL);
-      }
+      BeHarder();
     }
     for (Child& child : children_) ReadRest(&child);
+    if (input_ == Input::kTerminal) tcsetpgrp(STDIN_FILENO, getpgrp());
     return status_;
   }
 
  private:
-  bool AnyRunning() const {
+  bool AnyLeft() const {
     for (const Child& child : children_) {
-      if (child.running) return true;
+      if (child.left) return true;
     }
     return false;
   }
@@ -158,10 +211,35 @@ class Runner {
   }
 
   void EndAll(int signal) {
-    if (!ending_) kill_at_ = std::chrono::steady_clock::now() + kGrace;
     ending_ = true;
+    for (Child& child : children_) Tell(&child, signal);
+  }
+
+  void BeHarder() {
+    for (Child& child : children_) {
+      if (child.told == 0 || Clock::now() < child.harder_at) continue;
+      Tell(&child, child.told == SIGINT ? SIGTERM : SIGKILL);
+    }
+  }
+
+  // Ctrl-Z, as a shell takes it: stops with the tasks, and goes on with them.
+  void Suspend() {
+    suspended = 0;
     for (const Child& child : children_) {
-      if (child.running) kill(child.pid, signal);
+      if (child.left) kill(-child.pid, SIGTSTP);
+    }
+    const bool terminal = input_ == Input::kTerminal;
+    if (terminal) tcsetpgrp(STDIN_FILENO, getpgrp());
+    signal(SIGTSTP, SIG_DFL);
+    // The terminal has told the task only, not those who run us.
+    kill(terminal ? 0 : getpid(), SIGTSTP);
+    // Here somebody has let us go on.
+    Catch(SIGTSTP);
+    if (terminal && HasTerminal()) {
+      tcsetpgrp(STDIN_FILENO, children_[0].pid);
+    }
+    for (const Child& child : children_) {
+      if (child.left) kill(-child.pid, SIGCONT);
     }
   }
 
@@ -198,36 +276,61 @@ class Runner {
   void Reap() {
     for (Child& child : children_) {
       int status = 0;
-      if (!child.running || waitpid(child.pid, &status, WNOHANG) != child.pid) {
-        continue;
-      }
-      child.running = false;
-      ReadFrom(&child);  // Before what we say of its end.
-      const int code =
-          WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      if (code == 0 || ending_) continue;
-      std::fprintf(stderr,
-                   "sluice run: %s ended with status %d; ending the "
-                   "others\n",
-                   Name(*child.task).c_str(), code);
-      if (status_ == 0) status_ = code;
-      EndAll(SIGTERM);
+      if (child.left && TaskEnded(&child, &status)) Ended(&child, status);
     }
   }
 
+  // Buries the dead of the task's group: those whose parents are gone are ours,
+  // see RunTasks. As long as there is one more, nobody else gets its number.
+  bool TaskEnded(Child* child, int* task_status) {
+    bool ended = false;
+    int status = 0;
+    pid_t pid;
+    while ((pid = waitpid(-child->pid, &status, WNOHANG | WUNTRACED)) > 0) {
+      if (WIFSTOPPED(status)) {
+        // By Ctrl-Z, or as it wants the terminal; SIGSTOP was for it alone.
+        if (input_ == Input::kTerminal && WSTOPSIG(status) != SIGSTOP) {
+          suspended = 1;
+        }
+      } else if (pid == child->pid) {
+        ended = true;
+        *task_status = status;
+      }
+    }
+    child->left = pid == 0;
+    return ended;
+  }
+
+  void Ended(Child* child, int status) {
+    child->running = false;
+    ReadFrom(child);  // Before what we say of its end.
+    if (child->told == 0) Tell(child, SIGTERM);  // What it leaves behind.
+    const int code =
+        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (code == 0 || ending_) return;
+    std::fprintf(stderr,
+                 "sluice run: %s ended with status %d; ending the "
+                 "others\n",
+                 Name(*child->task).c_str(), code);
+    if (status_ == 0) status_ = code;
+    EndAll(SIGTERM);
+  }
+
+  const Input input_;
   std::vector<Child> children_;
   int status_ = 0;
   bool ending_ = false;
-  std::chrono::steady_clock::time_point kill_at_;
 };
 
 }  // namespace
 
 int RunTasks(const std::vector<Task>& tasks) {
-  struct sigaction action = {};
-  action.sa_handler = OnSignal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP}) Catch(signal);
+  // To take the terminal back from a task.
+  signal(SIGTTOU, SIG_IGN);
+  // What a task started becomes our child when its parent ends, so that we know
+  // when the whole group is gone.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   return Runner(tasks).Run();
 }
 

@@ -17,10 +17,12 @@ struct Task {
   std::map<std::string, std::string> environment;  // Added to ours.
 };
 
-// Starts all tasks, shows their lines as "[job/index] line" (what is above 64 KB
+// Starts all tasks, shows their lines as "[job/index] line" (those above 64 KB
 // in pieces), and waits. A task of job "ps" is ended when all others are done,
-// if there are any; when a task fails, all are ended. Returns the exit status of
-// the first that failed, 130 after Ctrl-C.
+// if there are any; when a task fails, all are ended, each with what it
+// started. Ctrl-C goes to the tasks as it came; who is told to end and does not
+// is told harder. Returns the exit status of the first that failed, 130 if we
+// were told to end.
 int RunTasks(const std::vector<Task>& tasks);
 
 }  // namespace sluice::tools
