@@ -220,6 +220,10 @@ absl::StatusOr<std::unique_ptr<GenericServer>> GenericServer::Start(
                            Credentials(state->options.tls), &state->port);
   builder.SetMaxReceiveMessageSize(INT_MAX);
   builder.SetMaxSendMessageSize(INT_MAX);
+  // 2 MB may unfold to 2 GB, and none of our limits is asked before.
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
   // gRPC takes a request as a whole before anyone sees how long it is.
   if (limits.arriving_bytes < INT_MAX) {
     grpc::ResourceQuota quota;

@@ -289,6 +289,39 @@ TEST_F(GenericServerTest, ARequestThatFindsNoRoomIsRefused) {
   SLUICE_EXPECT_OK(send(1000));
 }
 
+// What it unfolds to, no limit would see before it is there.
+TEST_F(GenericServerTest, ACompressedRequestIsRefused) {
+  std::atomic<int> served{0};
+  Serve([&](const std::shared_ptr<ServerCall>& call) {
+    ++served;
+    call->Reply(*ToByteBuffer(pb::GetStatusResponse()));
+  });
+  grpc::GenericStub stub(
+      grpc::CreateChannel(StrCat("localhost:", server_->port()),
+                          grpc::InsecureChannelCredentials()));
+  pb::RegisterGraphRequest request;
+  request.set_session_handle(std::string(1 << 20, 'x'));
+  const auto send = [&](grpc_compression_algorithm algorithm) {
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    auto call = stub.PrepareUnaryCall(&context, "/a/B", *ToByteBuffer(request),
+                                      &queue);
+    call->StartCall();
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    call->Finish(&response, &status, &queue);
+    void* tag;
+    bool ok;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    return status.error_code();
+  };
+  EXPECT_EQ(send(GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(send(GRPC_COMPRESS_DEFLATE), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(served, 0);
+  EXPECT_EQ(send(GRPC_COMPRESS_NONE), grpc::StatusCode::OK);
+}
+
 TEST_F(GenericServerTest, HeadersOverTheLimitAreRefused) {
   limits_.metadata_bytes = 10000;
   Serve([](std::shared_ptr<ServerCall> call) {
