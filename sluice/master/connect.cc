@@ -1,7 +1,6 @@
 #include "sluice/master/connect.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/str_join.h"
 #include "sluice/base/logging.h"
@@ -267,17 +266,9 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
 }  // namespace
 
 std::chrono::milliseconds DefaultTaskDeadline() {
-  constexpr char kName[] = "SLUICE_TASK_DEADLINE_SECONDS";
-  const char* text = std::getenv(kName);
-  if (text == nullptr || *text == '\0') return kTaskDeadline;
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  if (*end != '\0' || !(seconds > 0)) {
-    SLUICE_LOG(WARNING) << kName << " must be a number of seconds, not '"
-                        << text << "'; it is ignored";
-    return kTaskDeadline;
-  }
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  return SecondsFromEnvironment("SLUICE_TASK_DEADLINE_SECONDS",
+                                std::chrono::milliseconds(1))
+      .value_or(kTaskDeadline);
 }
 
 bool PassesFilters(const DeviceName& name,

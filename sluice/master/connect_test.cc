@@ -168,6 +168,8 @@ TEST(DefaultTaskDeadline, IsTheEnvironmentsIfItSaysANumber) {
   EXPECT_EQ(SessionOptions().task_deadline, std::chrono::milliseconds(2500));
   setenv("SLUICE_TASK_DEADLINE_SECONDS", "soon", 1);
   EXPECT_EQ(SessionOptions().task_deadline, std::chrono::minutes(10));
+  setenv("SLUICE_TASK_DEADLINE_SECONDS", "inf", 1);
+  EXPECT_GE(SessionOptions().task_deadline, std::chrono::years(99));
   unsetenv("SLUICE_TASK_DEADLINE_SECONDS");
 }
 

@@ -1,11 +1,11 @@
 #include "sluice/server/housekeeper.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "sluice/base/blocking_pool.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/simulation.h"
+#include "sluice/base/time_limit.h"
 #include "sluice/base/timer.h"
 
 namespace sluice {
@@ -14,30 +14,17 @@ namespace {
 // How long a task may take to say what it does.
 constexpr auto kAskTimeout = std::chrono::seconds(5);
 
-void SecondsFromEnvironment(const char* name, double* seconds) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return;
-  char* end = nullptr;
-  const double value = std::strtod(text, &end);
-  if (*end != '\0' || value < 0) {
-    SLUICE_LOG(WARNING) << name << " must be a number of seconds, not '" << text
-                        << "'; it is ignored";
-    return;
-  }
-  *seconds = value;
-}
-
 void LimitFromEnvironment(const char* name, std::chrono::milliseconds* limit) {
-  double seconds = std::chrono::duration<double>(*limit).count();
-  SecondsFromEnvironment(name, &seconds);
-  *limit = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  *limit = SecondsFromEnvironment(name, {}).value_or(*limit);
 }
 
 }  // namespace
 
 HousekeeperOptions HousekeeperOptions::FromEnvironment() {
   HousekeeperOptions options;
-  SecondsFromEnvironment("SLUICE_STALL_SECONDS", &options.stall_seconds);
+  if (const auto stall = SecondsFromEnvironment("SLUICE_STALL_SECONDS", {})) {
+    options.stall_seconds = std::chrono::duration<double>(*stall).count();
+  }
   LimitFromEnvironment("SLUICE_SESSION_GRACE_SECONDS",
                        &options.sessions.released);
   LimitFromEnvironment("SLUICE_SESSION_IDLE_SECONDS", &options.sessions.unused);
