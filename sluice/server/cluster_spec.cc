@@ -48,6 +48,17 @@ void ClusterSpec::AddTask(const std::string& job, int index,
 
 namespace {
 
+// Left out, it would give its index, and what is done there, to the next.
+absl::Status AddGiven(const std::string& job, int index,
+                      const std::string& address, ClusterSpec* spec) {
+  if (absl::StripAsciiWhitespace(address).empty()) {
+    return InvalidArgument("Task ", index, " of job '", job,
+                           "' has an empty address");
+  }
+  spec->AddTask(job, index, address);
+  return absl::OkStatus();
+}
+
 absl::Status AddJson(const nlohmann::json& json, ClusterSpec* spec) {
   if (!json.is_object()) return InvalidArgument("A cluster is a JSON object");
   const nlohmann::json& jobs =
@@ -58,7 +69,8 @@ absl::Status AddJson(const nlohmann::json& json, ClusterSpec* spec) {
         if (!tasks[i].is_string()) {
           return InvalidArgument("Task ", i, " of job ", job, " is no address");
         }
-        spec->AddTask(job, static_cast<int>(i), tasks[i].get<std::string>());
+        SLUICE_RETURN_IF_ERROR(AddGiven(job, static_cast<int>(i),
+                                        tasks[i].get<std::string>(), spec));
       }
     } else if (tasks.is_object()) {
       for (const auto& [index, address] : tasks.items()) {
@@ -68,7 +80,8 @@ absl::Status AddJson(const nlohmann::json& json, ClusterSpec* spec) {
           return InvalidArgument("Job ", job, " has no usable task '", index,
                                  "'");
         }
-        spec->AddTask(job, std::stoi(index), address.get<std::string>());
+        SLUICE_RETURN_IF_ERROR(AddGiven(job, std::stoi(index),
+                                        address.get<std::string>(), spec));
       }
     } else {
       return InvalidArgument("The tasks for job '", job,
@@ -108,9 +121,9 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
                              name);
     }
     int index = 0;
-    for (absl::string_view address :
-         absl::StrSplit(parts[1], between_tasks, absl::SkipWhitespace())) {
-      spec.AddTask(name, index++, std::string(address));
+    for (absl::string_view address : absl::StrSplit(parts[1], between_tasks)) {
+      SLUICE_RETURN_IF_ERROR(
+          AddGiven(name, index++, std::string(address), &spec));
     }
   }
   if (spec.empty()) return InvalidArgument("The cluster names no job");

@@ -664,6 +664,15 @@ TEST(ClusterSpec, ReadsEveryForm) {
                           R"({"ps": {"x": "a:1"}})", R"({"ps": [1]})"}) {
     EXPECT_FALSE(ClusterSpec::Parse(bad).ok()) << bad;
   }
+  for (const char* empty : {"w=a:1;ps=a:1,,b:2", "w|a:1,ps|a:1;;b:2",
+                            R"({"w": ["a:1"], "ps": ["a:1", ""]})",
+                            R"({"ps": {"1": " "}})"}) {
+    EXPECT_EQ(ClusterSpec::Parse(empty).status().message(),
+              "Task 1 of job 'ps' has an empty address")
+        << empty;
+  }
+  EXPECT_EQ(ClusterSpec::Parse("ps=a:1;worker=").status().message(),
+            "Task 0 of job 'worker' has an empty address");
   EXPECT_EQ(want.TaskAddress("x", 0).status().message(),
             "No such job in cluster: 'x'");
   EXPECT_EQ(want.TaskAddress("ps", 4).status().message(),

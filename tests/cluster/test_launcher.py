@@ -310,6 +310,17 @@ def test_what_follows_the_script_is_the_scripts(processes):
     (["run", "--ps", "many", "x.py"], "many"),
     (["server", "--jbo", "a"], "--jbo"),
     (["status"], "target is required"),
+    (["devices", ""], "target"),
+    (["doctor", ""], "cluster"),
+    (["server", "--cluster", ""], "--cluster"),
+    (["server", "--cluster=", "a=localhost:0"], "--cluster"),
+    (["server", "--cluster", "a=localhost:0", "--job", ""], "--job"),
+    (["server", "--cluster", "a=localhost:0", "--limit", ""], "--limit"),
+    (["server", "--cluster", "a=localhost:0", "--bind", ""], "--bind"),
+    (["certs", "folder", "--ca", ""], "--ca"),
+    (["certs", "folder", "--host="], "--host"),
+    (["run", "--python", "", "x.py"], "--python"),
+    (["run", ""], "program"),
 ])
 def test_a_wrong_command_line_is_told(processes, args, text):
     process = processes.sluice(*args)

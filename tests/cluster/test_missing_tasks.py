@@ -1,5 +1,6 @@
 """A session that cannot have its cluster says who is missing and why."""
 
+import json
 import os
 import re
 import signal
@@ -277,8 +278,44 @@ def test_a_wrong_place_in_the_cluster_is_told(processes, args, text):
     assert text in server.output
 
 
+def tf_config(addresses, **task):
+    return dict(os.environ, TF_CONFIG=json.dumps(
+        {"cluster": {"ps": addresses[:2], "worker": addresses[2:]}, **task}))
+
+
+WORKER_1 = {"type": "worker", "index": 1}
+
+
+@pytest.mark.parametrize("args, task, served", [
+    ([], WORKER_1, 3),
+    (["--task", "0"], WORKER_1, 2),
+    (["--job", "worker"], WORKER_1, 3),
+    (["--job", "ps", "--task", "1"], WORKER_1, 1),
+    (["--job", "ps"], None, 0),
+    (["--job", "worker", "--task", "1"], None, 3),
+])
+def test_an_option_takes_the_place_of_what_tf_config_says(
+        processes, addresses, args, task, served):
+    tasks = addresses(4)
+    server = processes.sluice(
+        "server", *args, env=tf_config(tasks, **({"task": task} if task
+                                                 else {})))
+    line = server.expect("Started server with target")
+    assert line.endswith(tasks[served])
+
+
+def test_the_index_of_a_task_is_not_that_of_another_jobs(processes, addresses):
+    server = processes.sluice("server", "--job", "ps",
+                              env=tf_config(addresses(4), task=WORKER_1))
+    assert server.wait() != 0
+    assert "--job ps needs a --task too" in server.output
+
+
 @pytest.mark.parametrize("cluster, text", [
     ("a", "a"),
+    ("a=localhost:0,,localhost:0", "Task 1 of job 'a' has an empty address"),
+    ("a=localhost:0;b=", "Task 0 of job 'b' has an empty address"),
+    ('{"a": ["localhost:0", " "]}', "Task 1 of job 'a' has an empty address"),
     ("a=nothing", "nothing"),
     ("a=host:port", "host:port"),
     ("a=localhost:99999", "localhost:99999"),

@@ -318,6 +318,9 @@ def test_one_process_needs_a_folder(processes):
     ["devices", "localhost:1", "--tls", ""],
     ["status", "localhost:1", "--tls="],
     ["doctor", "a=localhost:1", "--tls", ""],
+    # Not with the next word as the folder.
+    ["devices", "--tls=", "localhost:1"],
+    ["run", "--tls=", "--ps", "1", "program.py"],
 ])
 def test_an_empty_folder_does_not_mean_plain_text(processes, command):
     processes.program(CLIENT, "program.py")

@@ -1,6 +1,7 @@
 // The commands behind `sluice`. Each returns the exit status of the process.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,9 @@ int Run(const RunOptions& options);
 
 struct ServeOptions {
   std::string cluster;  // Text, a JSON file, or empty for TF_CONFIG.
-  std::string job;
-  int task = 0;
+  // What is not given is TF_CONFIG's where that names the cluster.
+  std::string job = {};
+  std::optional<int> task = {};
   std::string tls;                  // A folder of certificates.
   std::vector<std::string> limits;  // "name=value".
   std::vector<std::string> allowed_files;

@@ -36,6 +36,28 @@ bool CheckCommand(const CLI::App& app, const std::string& name) {
   return false;
 }
 
+// "--tls=" must not take the next word for its value, as the parser would.
+// Names the first such option, or nothing.
+std::string OptionWithoutValue(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      return word.substr(0, word.size() - 1);
+    }
+  }
+  return "";
+}
+
+// A word that is given and empty comes from a mistake in a script. It must not
+// mean that there is none, nor that protection is off.
+void RefuseEmptyWords(CLI::App* command) {
+  const CLI::Validator given(
+      [](const std::string& value) {
+        return value.empty() ? "needs a value, not an empty word" : "";
+      },
+      "");
+  for (CLI::Option* option : command->get_options()) option->check(given);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -43,12 +65,6 @@ int main(int argc, char** argv) {
   CLI::App app{"Sluice: distributed dataflow for machine learning"};
   app.require_subcommand(1);
   app.set_version_flag("--version", sluice::SluiceVersion());
-  // A security option without a value must not mean that there is none.
-  const CLI::Validator given(
-      [](const std::string& value) {
-        return value.empty() ? "needs a folder, not an empty word" : "";
-      },
-      "");
 
   RunOptions run;
   CLI::App* run_command = app.add_subcommand(
@@ -64,12 +80,10 @@ int main(int argc, char** argv) {
                         "Use the CPU where a program asks for a device that is "
                         "not there");
   // Only by '=', as the script follows.
-  run_command
-      ->add_flag(std::string("--tls{") + kNewTls + "}", run.tls,
-                 "Mutual TLS between all tasks: --tls=DIR with the "
-                 "certificates there, "
-                 "--tls alone with new ones for this run")
-      ->check(given);
+  run_command->add_flag(std::string("--tls{") + kNewTls + "}", run.tls,
+                        "Mutual TLS between all tasks: --tls=DIR with the "
+                        "certificates there, --tls alone with new ones for "
+                        "this run");
   run_command->add_option("--python", run.python, "The Python to use");
   run_command
       ->add_option("--wire", run.wire,
@@ -85,15 +99,17 @@ int main(int argc, char** argv) {
   server_command->add_option(
       "--cluster", server.cluster,
       "'ps=h:p,h:p;worker=h:p', a JSON file, or nothing for TF_CONFIG");
-  server_command->add_option("--job", server.job, "The job of this task");
-  server_command->add_option("--task", server.task, "Its index in the job");
+  server_command->add_option(
+      "--job", server.job,
+      "The job of this task; TF_CONFIG's if that names the cluster");
+  server_command->add_option(
+      "--task", server.task,
+      "Its index in the job; TF_CONFIG's if that names the cluster, else 0");
 
   constexpr char kTlsHelp[] =
       "Mutual TLS with DIR/tls.crt, DIR/tls.key and DIR/ca.crt (`sluice certs` "
       "makes them)";
-  server_command->add_option("--tls", server.tls, kTlsHelp)
-      ->type_name("DIR")
-      ->check(given);
+  server_command->add_option("--tls", server.tls, kTlsHelp)->type_name("DIR");
   server_command
       ->add_option("--limit", server.limits,
                    "NAME=VALUE, several times: what clients may use.\n" +
@@ -105,32 +121,26 @@ int main(int argc, char** argv) {
                    "Let ops touch files in this folder only (several times: "
                    "in these folders)")
       ->type_name("DIR")
-      ->check(given)
       ->allow_extra_args(false);
   server_command
       ->add_option("--bind", server.bind,
                    "Listen at this host or address only; own: at the task's "
                    "own host in the cluster")
-      ->type_name("HOST")
-      ->check(given);
+      ->type_name("HOST");
 
   std::string target, tls;
   CLI::App* devices_command =
       app.add_subcommand("devices", "List the devices of a target");
   devices_command->add_option(
       "target", target, "[grpc://]host:port; nothing for this machine's own");
-  devices_command->add_option("--tls", tls, kTlsHelp)
-      ->type_name("DIR")
-      ->check(given);
+  devices_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
 
   CLI::App* status_command = app.add_subcommand(
       "status",
       "Print what a task does: sessions, running steps, waits, counters");
   status_command->add_option("target", target, "[grpc://]host:port")
       ->required();
-  status_command->add_option("--tls", tls, kTlsHelp)
-      ->type_name("DIR")
-      ->check(given);
+  status_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
   bool json = false;
   status_command->add_flag("--json", json, "For programs");
 
@@ -142,9 +152,7 @@ int main(int argc, char** argv) {
   doctor_command->add_option(
       "cluster", cluster,
       "'ps=h:p,h:p;worker=h:p', a JSON file, or nothing for TF_CONFIG");
-  doctor_command->add_option("--tls", tls, kTlsHelp)
-      ->type_name("DIR")
-      ->check(given);
+  doctor_command->add_option("--tls", tls, kTlsHelp)->type_name("DIR");
 
   CertsOptions certs;
   CLI::App* certs_command =
@@ -176,6 +184,11 @@ int main(int argc, char** argv) {
     rest.assign(end, words.end());
     words.erase(end, words.end());
   }
+  if (const std::string option = OptionWithoutValue(words); !option.empty()) {
+    std::fprintf(stderr, "sluice: %s= has no value\n", option.c_str());
+    return kWrongUsage;
+  }
+  for (CLI::App* command : app.get_subcommands({})) RefuseEmptyWords(command);
   try {
     std::reverse(words.begin(), words.end());  // As the parser wants them.
     app.parse(words);

@@ -14,16 +14,37 @@ namespace {
 volatile sig_atomic_t stop_requested = 0;
 void OnSignal(int) { stop_requested = 1; }
 
-// As given, or from TF_CONFIG, which also knows the task.
-absl::StatusOr<ClusterSpec> Cluster(ServeOptions* options) {
-  if (!options->cluster.empty()) return ReadCluster(options->cluster);
-  const char* text = std::getenv("TF_CONFIG");
-  if (text != nullptr && !options->job.empty()) return ClusterSpec::Parse(text);
-  SLUICE_ASSIGN_OR_RETURN(const TaskConfig config,
-                          TaskConfig::FromEnvironment());
-  options->job = config.job;
-  options->task = config.task;
-  return config.cluster;
+// TF_CONFIG, where what is given takes the place of what it says.
+absl::StatusOr<TaskConfig> FromTfConfig(const ServeOptions& given,
+                                        const std::string& text) {
+  TaskConfig config;
+  const bool names_task = text.find("\"task\"") != std::string::npos;
+  if (!given.job.empty() && (given.task || !names_task)) {
+    SLUICE_ASSIGN_OR_RETURN(config.cluster, ClusterSpec::Parse(text));
+    config.job = given.job;
+  } else {
+    SLUICE_ASSIGN_OR_RETURN(config, TaskConfig::Parse(text));
+    if (!given.job.empty() && given.job != config.job) {
+      return InvalidArgument("TF_CONFIG is that of a task of job '", config.job,
+                             "': --job ", given.job, " needs a --task too");
+    }
+  }
+  config.task = given.task.value_or(config.task);
+  return config;
+}
+
+absl::StatusOr<TaskConfig> Place(const ServeOptions& given) {
+  if (given.cluster.empty()) {
+    return FromTfConfig(given, std::getenv("TF_CONFIG"));
+  }
+  TaskConfig config;
+  SLUICE_ASSIGN_OR_RETURN(config.cluster, ReadCluster(given.cluster));
+  config.job = given.job;
+  if (config.job.empty() && config.cluster.jobs().size() == 1) {
+    config.job = config.cluster.jobs()[0];
+  }
+  config.task = given.task.value_or(0);
+  return config;
 }
 
 absl::StatusOr<ServerOptions> Told(const ServeOptions& options) {
@@ -40,8 +61,7 @@ absl::StatusOr<ServerOptions> Told(const ServeOptions& options) {
 
 }  // namespace
 
-int Serve(const ServeOptions& given) {
-  ServeOptions options = given;
+int Serve(const ServeOptions& options) {
   if (options.cluster.empty() && std::getenv("TF_CONFIG") == nullptr) {
     std::fprintf(stderr,
                  "sluice server: no cluster: give --cluster "
@@ -49,22 +69,20 @@ int Serve(const ServeOptions& given) {
                  "TF_CONFIG\n");
     return 2;
   }
-  absl::StatusOr<ClusterSpec> cluster = Cluster(&options);
-  if (!cluster.ok()) return Complain(cluster.status());
-  if (options.job.empty() && cluster->jobs().size() == 1) {
-    options.job = cluster->jobs()[0];
-  }
-  if (!cluster->HasJob(options.job)) {
+  const absl::StatusOr<TaskConfig> place = Place(options);
+  if (!place.ok()) return Complain(place.status());
+  const ClusterSpec& cluster = place->cluster;
+  if (!cluster.HasJob(place->job)) {
     std::string jobs;
-    for (const std::string& job : cluster->jobs()) jobs += " " + job;
+    for (const std::string& job : cluster.jobs()) jobs += " " + job;
     std::fprintf(stderr,
                  "sluice server: the cluster has no job '%s'; it has:%s\n",
-                 options.job.c_str(), jobs.c_str());
+                 place->job.c_str(), jobs.c_str());
     return 2;
   }
   const absl::StatusOr<ServerOptions> told = Told(options);
   if (!told.ok()) return Complain(told.status());
-  auto server = Server::Create(*cluster, options.job, options.task, *told);
+  auto server = Server::Create(cluster, place->job, place->task, *told);
   if (!server.ok()) return Complain(server.status());
   struct sigaction action = {};
   action.sa_handler = OnSignal;
