@@ -75,11 +75,11 @@ absl::Status SetOne(std::string_view text, Limits* limits) {
 }  // namespace
 
 absl::Status Limits::Set(std::string_view text) {
-  while (!text.empty()) {
+  do {
     const size_t comma = std::min(text.find(','), text.size());
     SLUICE_RETURN_IF_ERROR(SetOne(text.substr(0, comma), this));
     text.remove_prefix(std::min(comma + 1, text.size()));
-  }
+  } while (!text.empty());
   return absl::OkStatus();
 }
 

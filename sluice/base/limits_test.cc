@@ -50,6 +50,9 @@ TEST(Limits, ComeFromTheEnvironment) {
   setenv("SLUICE_LIMITS", "sessions=many", 1);
   EXPECT_THAT(std::string(Limits::FromEnvironment().status().message()),
               HasSubstr("SLUICE_LIMITS:"));
+  setenv("SLUICE_LIMITS", "", 1);
+  EXPECT_THAT(std::string(Limits::FromEnvironment().status().message()),
+              HasSubstr("SLUICE_LIMITS: There is no limit ''"));
   unsetenv("SLUICE_LIMITS");
   EXPECT_EQ(Limits::FromEnvironment()->sessions, Limits().sessions);
 }

@@ -169,7 +169,8 @@ absl::Status CheckRemoteConfig(const pb::ConfigProto& config) {
 
 TlsOptions TlsFromConfig(const pb::ConfigProto& config) {
   const pb::TlsFiles& files = config.rpc_options().sluice_tls();
-  return {files.certificate(), files.key(), files.ca()};
+  return {files.certificate(), files.key(), files.ca(),
+          config.rpc_options().has_sluice_tls()};
 }
 
 void RemoveTls(pb::ConfigProto* config) {

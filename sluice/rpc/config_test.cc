@@ -76,6 +76,13 @@ TEST(SessionConfig, KnowsWhatHasNoEffect) {
                                    "rpc_options.compression_algorithm"));
 }
 
+TEST(SessionConfig, WithEmptyNamesOfCertificatesDoesNotMeanPlainText) {
+  pb::ConfigProto config;
+  EXPECT_TRUE(TlsFromConfig(config).empty());
+  config.mutable_rpc_options()->mutable_sluice_tls()->set_ca("");
+  EXPECT_FALSE(TlsFromConfig(config).empty());
+}
+
 TEST(RunOptions, GoToAnotherProcessAndTellTraceLevelsApart) {
   pb::RunOptions proto;
   EXPECT_FALSE(RunOptionsFromProto(proto).trace_local);

@@ -18,11 +18,6 @@ using ChainPtr =
                       sk_X509_pop_free(chain, X509_free);
                     })>;
 
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 absl::StatusOr<std::string> Contents(const char* what, const std::string& path,
                                      const char* variable) {
   if (path.empty()) {
@@ -146,8 +141,17 @@ TlsOptions TlsOptions::InDirectory(const std::string& directory) {
 }
 
 TlsOptions TlsOptions::FromEnvironment() {
-  return {Variable("SLUICE_TLS_CERT"), Variable("SLUICE_TLS_KEY"),
-          Variable("SLUICE_TLS_CA")};
+  TlsOptions options;
+  const auto read = [&](const char* name, std::string* path) {
+    const char* value = std::getenv(name);
+    if (value == nullptr) return;
+    *path = value;
+    options.given = true;
+  };
+  read("SLUICE_TLS_CERT", &options.certificate);
+  read("SLUICE_TLS_KEY", &options.key);
+  read("SLUICE_TLS_CA", &options.ca);
+  return options;
 }
 
 absl::StatusOr<TlsIdentityPtr> LoadTls(const TlsOptions& options,

@@ -9,20 +9,23 @@
 
 namespace sluice {
 
-// Files in PEM form. All empty: plain text.
+// Files in PEM form. None given: plain text.
 struct TlsOptions {
   // The own certificate, followed by those between it and the CA, if any.
   std::string certificate;
   std::string key;
   // The certificates that the peer's may be signed with.
   std::string ca;
+  // Somebody named them, if only by empty words: those are an error then. A
+  // mistake in a script must not switch protection off.
+  bool given = false;
 
   // tls.crt, tls.key and ca.crt in `directory`: what `sluice certs` makes.
   static TlsOptions InDirectory(const std::string& directory);
   // SLUICE_TLS_CERT, SLUICE_TLS_KEY and SLUICE_TLS_CA.
   static TlsOptions FromEnvironment();
   bool empty() const {
-    return certificate.empty() && key.empty() && ca.empty();
+    return !given && certificate.empty() && key.empty() && ca.empty();
   }
 };
 

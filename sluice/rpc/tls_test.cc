@@ -124,6 +124,17 @@ TEST_F(TlsTest, ReadsADirectoryAndTheEnvironment) {
   unsetenv("SLUICE_TLS_CA");
 }
 
+TEST_F(TlsTest, IsNotOffWhereItsFilesHaveEmptyNames) {
+  for (const char* name :
+       {"SLUICE_TLS_CERT", "SLUICE_TLS_KEY", "SLUICE_TLS_CA"}) {
+    setenv(name, "", 1);
+    EXPECT_FALSE(TlsOptions::FromEnvironment().empty()) << name;
+    EXPECT_THAT(Problem(TlsOptions::FromEnvironment()),
+                HasSubstr("the certificate is missing (SLUICE_TLS_CERT)"));
+    unsetenv(name);
+  }
+}
+
 // Whatever is in the files: an answer, no crash.
 TEST_F(TlsTest, SurvivesFilesOfAnyBytes) {
   std::mt19937 random(1);

@@ -7,6 +7,7 @@
 #include "sluice/graph/graph_def.h"
 #include "sluice/graph/scope.h"
 #include "sluice/proto/graph.pb.h"
+#include "sluice/proto/server.pb.h"
 #include "sluice/rpc/testing/test_certificates.h"
 #include "sluice/server/status.h"
 #include "sluice/server/testing/cluster_test.h"
@@ -133,6 +134,27 @@ TEST_F(SecurityTest, FilesThatAreWrongAreNamed) {
       Session::Create(Config(TlsOptions::InDirectory("/no/where")), graph)
           .status(),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/where/tls.crt")));
+}
+
+TEST_F(SecurityTest, EmptyNamesOfFilesDoNotMeanPlainText) {
+  pb::ServerDef def;
+  spec_.ToProto(def.mutable_cluster());
+  def.set_job_name("ps");
+  def.mutable_default_session_config()
+      ->mutable_rpc_options()
+      ->mutable_sluice_tls();
+  EXPECT_THAT(Server::Create(def).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the certificate is missing")));
+  setenv("SLUICE_TLS_CERT", "", 1);
+  EXPECT_THAT(Server::Create(spec_, "ps", 0).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("(SLUICE_TLS_CERT)")));
+  Graph graph;
+  EXPECT_THAT(Session::Create(Config(), graph).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("(SLUICE_TLS_CERT)")));
+  unsetenv("SLUICE_TLS_CERT");
 }
 
 // The lines a server logs while it starts on all addresses.

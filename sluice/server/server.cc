@@ -266,6 +266,15 @@ TlsOptions Choose(const TlsOptions& given, const pb::ServerDef& def) {
   return configured.empty() ? TlsOptions::FromEnvironment() : configured;
 }
 
+// Where the server is told to listen; empty: it is not told.
+absl::StatusOr<std::string> Bind(const ServerOptions& given) {
+  const char* text = std::getenv("SLUICE_BIND");
+  if (!given.bind.empty() || text == nullptr) return given.bind;
+  if (*text != '\0') return text;
+  return InvalidArgument(
+      "SLUICE_BIND is set and empty; unset it to listen as the cluster says");
+}
+
 // Peers and clients that use this address would refuse such a certificate.
 void WarnOfOtherHosts(const TlsIdentity& tls, std::string host) {
   if (host.starts_with("[") && host.ends_with("]")) {
@@ -385,11 +394,7 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Create(
   env.max_callables = limits.callables;
   state->master = std::make_shared<Master>(std::move(env), defaults);
 
-  std::string told = given.bind;
-  if (const char* text = std::getenv("SLUICE_BIND");
-      told.empty() && text != nullptr) {
-    told = text;
-  }
+  SLUICE_ASSIGN_OR_RETURN(const std::string told, Bind(given));
   const std::string bind_host = BindHost(address.host, told);
   const bool loopback = IsLoopback(bind_host);
   const bool everywhere = bind_host == kAllAddresses;

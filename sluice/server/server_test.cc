@@ -433,6 +433,10 @@ TEST(Server, ListensWhereItIsTold) {
   setenv("SLUICE_BIND", "192.0.2.1", 1);
   EXPECT_THAT(Server::Create(OneTask("localhost:0")).status().message(),
               HasSubstr("192.0.2.1 is no address of this machine"));
+  setenv("SLUICE_BIND", "", 1);
+  EXPECT_THAT(Server::Create(OneTask("localhost:0")).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("SLUICE_BIND is set and empty")));
   unsetenv("SLUICE_BIND");
 }
 
