@@ -1,6 +1,5 @@
 #include "sluice/server/server.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -186,27 +185,57 @@ absl::StatusOr<HostPort> ParseOwnAddress(const std::string& address) {
   const auto [end, error] = std::from_chars(
       digits.data(), digits.data() + digits.size(), result.port);
   if (digits.empty() || error != std::errc() ||
-      end != digits.data() + digits.size() || result.port > 65535) {
+      end != digits.data() + digits.size()) {
     return InvalidArgument("Could not parse port for local server from \"",
                            address, "\".");
+  }
+  if (result.port < 0 || result.port > 65535) {
+    return InvalidArgument("The port in \"", address,
+                           "\" is not from 0 to 65535.");
   }
   result.host = address.substr(0, colon);
   return result;
 }
 
+std::string WithoutBrackets(const std::string& host) {
+  if (!host.starts_with("[") || !host.ends_with("]")) return host;
+  return host.substr(1, host.size() - 2);
+}
+
+// An address in its usual spelling, whatever the one of `host` is ("127.1",
+// "[0:0:0:0:0:0:0:1]"); IPv4 within IPv6 is IPv4. Empty if `host` is a name.
+std::string NumericHost(const std::string& host) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(WithoutBrackets(host).c_str(), nullptr, &hints, &found) !=
+      0) {
+    return "";
+  }
+  char text[NI_MAXHOST] = "";
+  getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0,
+              NI_NUMERICHOST);
+  freeaddrinfo(found);
+  constexpr std::string_view kMapped = "::ffff:";
+  const std::string_view usual(text);
+  const bool mapped =
+      usual.starts_with(kMapped) && usual.find('.') != std::string_view::npos;
+  return std::string(mapped ? usual.substr(kMapped.size()) : usual);
+}
+
 // 127.0.0.2 and the like, each of which is a loopback address of its own.
-bool IsOtherLoopback(const std::string& host) {
-  in_addr address;
-  return host.starts_with("127.") && host != "127.0.0.1" &&
-         inet_pton(AF_INET, host.c_str(), &address) == 1;
+bool IsOtherLoopback(const std::string& numeric) {
+  return numeric.starts_with("127.") && numeric != "127.0.0.1";
 }
 
 bool IsLoopback(std::string host) {
+  const std::string numeric = NumericHost(host);
+  if (!numeric.empty()) return numeric == "::1" || numeric.starts_with("127.");
   host = absl::AsciiStrToLower(host);
   if (host.ends_with(".")) host.pop_back();
   return host == "localhost" || host == "ip6-localhost" ||
-         host == "ip6-loopback" || host == "127.0.0.1" || host == "[::1]" ||
-         host == "::1" || IsOtherLoopback(host);
+         host == "ip6-loopback";
 }
 
 constexpr char kAllAddresses[] = "[::]";
@@ -215,10 +244,15 @@ constexpr char kAllAddresses[] = "[::]";
 std::string BindHost(const std::string& own, const std::string& bind) {
   const std::string& host =
       bind.empty() || bind == ServerOptions::kOwnHost ? own : bind;
-  if (IsOtherLoopback(host)) return host;
+  const std::string numeric = NumericHost(host);
+  if (IsOtherLoopback(numeric)) return numeric;
   // Both loopback addresses, as `localhost` may mean either.
   if (IsLoopback(host)) return "localhost";
-  return bind.empty() ? kAllAddresses : host;
+  if (bind.empty()) return kAllAddresses;
+  if (numeric.empty()) return host;
+  // As gRPC reads it: before a port, IPv6 has brackets.
+  const bool ipv6 = numeric.find(':') != std::string::npos;
+  return ipv6 ? StrCat("[", numeric, "]") : numeric;
 }
 
 // Why a port cannot be had, asked of the system itself: gRPC does not tell.
@@ -228,10 +262,7 @@ std::string BindProblem(const std::string& host, int port) {
   hints.ai_family = host == kAllAddresses ? AF_INET : AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
-  std::string name = host;
-  if (name.starts_with("[") && name.ends_with("]")) {
-    name = name.substr(1, name.size() - 2);
-  }
+  const std::string name = WithoutBrackets(host);
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host == kAllAddresses ? nullptr : name.c_str(),
                                 std::to_string(port).c_str(), &hints, &found);
@@ -241,6 +272,7 @@ std::string BindProblem(const std::string& host, int port) {
   std::string problem;
   const int fd = socket(found->ai_family, SOCK_STREAM, 0);
   const int on = 1;
+  if (fd < 0) problem = StrCat(": ", host, ": ", strerror(errno));
   if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (fd >= 0 && (bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
                   listen(fd, 1) != 0)) {
@@ -277,9 +309,7 @@ absl::StatusOr<std::string> Bind(const ServerOptions& given) {
 
 // Peers and clients that use this address would refuse such a certificate.
 void WarnOfOtherHosts(const TlsIdentity& tls, std::string host) {
-  if (host.starts_with("[") && host.ends_with("]")) {
-    host = host.substr(1, host.size() - 2);
-  }
+  host = WithoutBrackets(host);
   const bool any = host.empty() || host == "0.0.0.0" || host == "::";
   if (any || IsForHost(tls, host)) return;
   SLUICE_LOG(WARNING)

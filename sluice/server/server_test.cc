@@ -1,5 +1,6 @@
 #include "sluice/server/server.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -354,18 +355,28 @@ TEST(Server, ListensAtTheLoopbackAddressThatItHas) {
   for (const auto& server : servers) SLUICE_EXPECT_OK(server->Stop());
 }
 
-// Whether something listens there.
-bool Listens(const std::string& target) {
+// Whether something listens at that address of this machine, at the port of
+// `target`.
+bool ListensAt(const char* address, const std::string& target) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(
+  sockaddr_in there = {};
+  there.sin_family = AF_INET;
+  there.sin_port = htons(
       static_cast<uint16_t>(std::stoi(target.substr(target.rfind(':') + 1))));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  inet_pton(AF_INET, address, &there.sin_addr);
   const bool connected =
-      connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+      connect(fd, reinterpret_cast<sockaddr*>(&there), sizeof(there)) == 0;
   close(fd);
   return connected;
+}
+
+bool Listens(const std::string& target) {
+  return ListensAt("127.0.0.1", target);
+}
+
+// An address that only those have who listen at all of them.
+bool ListensEverywhere(const std::string& target) {
+  return ListensAt("127.9.9.9", target);
 }
 
 pb::ServerDef OneTask(const std::string& address) {
@@ -449,6 +460,47 @@ TEST(Server, KnowsLoopbackByOtherNames) {
   }
 }
 
+// In numbers there are many ways to write it. The first that is mistaken for
+// another address listens on all of them.
+TEST(Server, KnowsLoopbackInEverySpelling) {
+  for (const char* host :
+       {"127.0.0.1", "127.1", "2130706433", "[::1]", "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]", "[::FFFF:7f00:1]"}) {
+    auto server = Server::Create(OneTask(StrCat(host, ":0")));
+    ASSERT_TRUE(server.ok()) << host << ": " << server.status();
+    EXPECT_THAT((*server)->target(), HasSubstr("grpc://localhost:")) << host;
+    EXPECT_FALSE(ListensEverywhere((*server)->target())) << host;
+    SLUICE_EXPECT_OK((*server)->Stop());
+  }
+  for (const char* host : {"127.3", "[::ffff:127.0.0.3]"}) {
+    auto server = Server::Create(OneTask(StrCat(host, ":0")));
+    ASSERT_TRUE(server.ok()) << host << ": " << server.status();
+    EXPECT_THAT((*server)->target(), HasSubstr("grpc://127.0.0.3:")) << host;
+    EXPECT_FALSE(ListensEverywhere((*server)->target())) << host;
+    SLUICE_EXPECT_OK((*server)->Stop());
+  }
+}
+
+TEST(Server, AnIpv6AddressToListenAtNeedsNoBrackets) {
+  for (const char* host : {"::", "[::]", "0:0::0"}) {
+    ServerOptions options;
+    options.bind = host;
+    auto server =
+        Server::Create(OneTask("localhost:0"), /*start=*/true, options);
+    ASSERT_TRUE(server.ok()) << host << ": " << server.status();
+    EXPECT_TRUE(ListensEverywhere((*server)->target())) << host;
+    SLUICE_EXPECT_OK((*server)->Stop());
+  }
+  // An address for documents, which no machine has.
+  ServerOptions options;
+  options.bind = "2001:db8::1";
+  EXPECT_THAT(
+      Server::Create(OneTask("localhost:0"), /*start=*/true, options)
+          .status()
+          .message(),
+      HasSubstr("2001:db8::1"));
+}
+
 TEST(Server, SigtermStopsTheServerThatTheMainThreadJoins) {
   const std::shared_ptr<Server> server = *Server::CreateLocal();
   std::thread killer([] {
@@ -498,6 +550,12 @@ TEST(Server, WrongDefinitionsAreErrors) {
                 .status()
                 .message(),
             "Could not parse port for local server from \"localhost:port\".");
+  for (const char* address : {"localhost:-1", "localhost:65536"}) {
+    EXPECT_THAT(Server::Create(OneTask(address)).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         StrCat("The port in \"", address,
+                                "\" is not from 0 to 65535.")));
+  }
   EXPECT_THAT(
       Server::Create(ClusterSpec{{"a", {"localhost:0", "x/y:1"}}}, "a", 0)
           .status(),
