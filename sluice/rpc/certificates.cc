@@ -82,10 +82,11 @@ X509Ptr Draft(const CertificateRequest& request, EVP_PKEY* key) {
       BN_bin2bn(serial, sizeof(serial), nullptr));
   BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate.get()));
   const int64_t end = request.days * kDay;
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()),
-                  std::min(int64_t{0}, end) - kSlack);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), end);
-  if (X509_NAME_add_entry_by_txt(
+  // Years above 9999 cannot be written.
+  if (X509_gmtime_adj(X509_getm_notBefore(certificate.get()),
+                      std::min(int64_t{0}, end) - kSlack) == nullptr ||
+      X509_gmtime_adj(X509_getm_notAfter(certificate.get()), end) == nullptr ||
+      X509_NAME_add_entry_by_txt(
           X509_get_subject_name(certificate.get()), "CN", MBSTRING_UTF8,
           reinterpret_cast<const unsigned char*>(request.name.data()),
           static_cast<int>(request.name.size()), -1, 0) != 1 ||
@@ -132,6 +133,10 @@ absl::StatusOr<CertifiedKey> MakeCertificate(const CertificateRequest& request,
     ERR_clear_error();
     return InvalidArgument("The CA's certificate is not in PEM form");
   }
+  const ASN1_TIME* const end = X509_get0_notAfter(issuer.get());
+  if (X509_cmp_current_time(end) <= 0) {
+    return InvalidArgument("The CA's certificate has expired; make a new CA");
+  }
   KeyProblem problem = KeyProblem::kNone;
   const KeyPtr signer = ReadKey(ca.key, &problem);
   if (signer == nullptr ||
@@ -148,7 +153,9 @@ absl::StatusOr<CertifiedKey> MakeCertificate(const CertificateRequest& request,
   const KeyPtr key(EVP_EC_gen("P-256"));
   const X509Ptr draft = key ? Draft(request, key.get()) : nullptr;
   X509* const made = draft.get();
-  if (made == nullptr ||
+  const bool outlives =
+      made != nullptr && ASN1_TIME_compare(X509_get0_notAfter(made), end) > 0;
+  if (made == nullptr || (outlives && X509_set1_notAfter(made, end) != 1) ||
       X509_set_issuer_name(made, X509_get_subject_name(issuer.get())) != 1 ||
       !AddExtension(made, issuer.get(), NID_basic_constraints,
                     "critical,CA:FALSE") ||
@@ -163,6 +170,19 @@ absl::StatusOr<CertifiedKey> MakeCertificate(const CertificateRequest& request,
     return OpensslError("Could not make a certificate");
   }
   return Sign(made, key.get(), signer.get());
+}
+
+absl::StatusOr<int> DaysLeft(const std::string& certificate) {
+  constexpr int kDaySeconds = static_cast<int>(kDay);
+  const X509Ptr read = ReadCertificate(MemoryBio(certificate).get());
+  int days = 0, seconds = 0;
+  if (read == nullptr ||
+      ASN1_TIME_diff(&days, &seconds, nullptr,
+                     X509_get0_notAfter(read.get())) != 1) {
+    return OpensslError("Could not read a certificate");
+  }
+  // Of one that was made for a day some seconds ago, a day is left.
+  return days + (seconds + kDaySeconds / 2) / kDaySeconds;
 }
 
 }  // namespace sluice

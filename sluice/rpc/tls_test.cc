@@ -170,6 +170,23 @@ TEST(MakeCertificate, RefusesHostsThatAreNone) {
                        .status());
 }
 
+TEST(MakeCertificate, EndsWithItsCa) {
+  const CertifiedKey ca = *MakeCa({.name = "CA", .days = 10});
+  for (const auto& [asked, got] : {std::pair{700, 10}, {10, 10}, {3, 3}}) {
+    const auto made = MakeCertificate({.name = "x", .days = asked}, ca);
+    SLUICE_ASSERT_OK(made.status());
+    EXPECT_EQ(*DaysLeft(made->certificate), got);
+  }
+  const CertifiedKey old = *MakeCa({.name = "CA", .days = -1});
+  EXPECT_THAT(std::string(
+                  MakeCertificate({.name = "x"}, old).status().message()),
+              HasSubstr("has expired"));
+}
+
+TEST(MakeCertificate, RefusesATimeThatCannotBeWritten) {
+  EXPECT_FALSE(MakeCa({.name = "CA", .days = 3'000'000}).ok());
+}
+
 TEST(MakeCertificate, RefusesACaThatIsNone) {
   const CertifiedKey ca = *MakeCa({.name = "CA"});
   const CertifiedKey other = *MakeCa({.name = "Other"});

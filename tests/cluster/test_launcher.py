@@ -310,6 +310,8 @@ def test_what_follows_the_script_is_the_scripts(processes):
     (["run", "--ps", "many", "x.py"], "many"),
     (["server", "--jbo", "a"], "--jbo"),
     (["status"], "target is required"),
+    (["status", "nothing"], "nothing"),
+    (["devices", "nothing"], "nothing"),
     (["devices", ""], "target"),
     (["doctor", ""], "cluster"),
     (["server", "--cluster", ""], "--cluster"),

@@ -101,7 +101,7 @@ def test_a_large_graph_is_refused(processes, addresses):
 def test_a_wrong_limit_is_told(processes, limit, text):
     process = processes.sluice("server", "--cluster", "a=localhost:0",
                                "--limit", limit)
-    assert process.wait() == 1
+    assert process.wait() == 2
     assert text in process.output
 
 
@@ -341,7 +341,7 @@ def test_a_jail_without_a_folder_is_refused(processes, allowed):
     process = processes.sluice(
         "server", "--cluster", "a=localhost:0",
         env=dict(os.environ, SLUICE_ALLOW_FILES=allowed))
-    assert process.wait() == 1
+    assert process.wait() == 2
     assert "SLUICE_ALLOW_FILES is set and names no folder" in process.output
 
 
@@ -355,5 +355,5 @@ def test_an_empty_jail_is_refused(processes):
 def test_a_jail_that_is_no_folder_is_told(processes):
     process = processes.sluice("server", "--cluster", "a=localhost:0",
                                "--allow-files", "nowhere")
-    assert process.wait() == 1
+    assert process.wait() == 2
     assert "nowhere" in process.output

@@ -274,7 +274,7 @@ def test_a_taken_port_is_named(processes, addresses):
 def test_a_wrong_place_in_the_cluster_is_told(processes, args, text):
     server = processes.sluice(
         "server", "--cluster", "a=localhost:0,localhost:0;b=localhost:0", *args)
-    assert server.wait() != 0
+    assert server.wait() == 2
     assert text in server.output
 
 
@@ -307,7 +307,7 @@ def test_an_option_takes_the_place_of_what_tf_config_says(
 def test_the_index_of_a_task_is_not_that_of_another_jobs(processes, addresses):
     server = processes.sluice("server", "--job", "ps",
                               env=tf_config(addresses(4), task=WORKER_1))
-    assert server.wait() != 0
+    assert server.wait() == 2
     assert "--job ps needs a --task too" in server.output
 
 
@@ -328,7 +328,7 @@ def test_the_index_of_a_task_is_not_that_of_another_jobs(processes, addresses):
 def test_a_wrong_cluster_is_told(processes, cluster, text):
     server = processes.sluice("server", "--cluster", cluster, "--job",
                               "my-job" if "my-job" in cluster else "a")
-    assert server.wait() != 0
+    assert server.wait() == 2
     assert text in server.output
 
 

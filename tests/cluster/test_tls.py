@@ -272,14 +272,22 @@ def test_certificates_are_made_with_care(processes):
                       for name in modes}
 
 
+def test_a_certificate_is_valid_no_longer_than_its_ca(processes):
+    folder = certificates(processes, "certs", "--days", "20")
+    made = processes.sluice("certs", "own", "--ca", folder, "--days", "700")
+    assert made.wait() == 0, made.output
+    assert "valid 20 days, as long as its CA" in made.output
+
+
 @pytest.mark.parametrize("options, text", [
     (["--host", "node:2222"], "node:2222"),
     (["--days", "0"], "--days"),
+    (["--days", "3000000"], "--days must be from 1 to 36500"),
     (["--ca", "nowhere"], "nowhere/ca.crt"),
 ])
 def test_a_wrong_wish_for_certificates_is_told(processes, options, text):
     made = processes.sluice("certs", "certs", *options)
-    assert made.wait() == 1
+    assert made.wait() == 2
     assert text in made.output
     assert not (processes.path / "certs").exists()
 
@@ -302,7 +310,7 @@ def test_wrong_files_are_named(processes, wrong, text):
                    key)
     process = processes.sluice("server", "--cluster", "a=localhost:0", "--tls",
                                folder)
-    assert process.wait() == 1
+    assert process.wait() == 2
     assert text in process.output
 
 

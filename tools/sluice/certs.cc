@@ -12,6 +12,7 @@
 #include "sluice/base/path.h"
 #include "sluice/base/status.h"
 #include "sluice/rpc/certificates.h"
+#include "tools/sluice/cluster.h"
 #include "tools/sluice/commands.h"
 
 namespace sluice::tools {
@@ -19,6 +20,8 @@ namespace {
 
 constexpr mode_t kPublic = 0644;
 constexpr mode_t kSecret = 0600;
+// A century; the format of certificates ends with the year 9999.
+constexpr int kMostDays = 36500;
 
 // Never in the place of another file.
 absl::Status WriteNew(const std::string& path, mode_t mode,
@@ -72,9 +75,10 @@ std::vector<std::string> Hosts(const std::vector<std::string>& asked) {
 
 }  // namespace
 
-absl::Status MakeCertificates(const CertsOptions& options) {
-  if (options.days <= 0) {
-    return InvalidArgument("--days must be above 0, not ", options.days);
+absl::StatusOr<int> MakeCertificates(const CertsOptions& options) {
+  if (options.days <= 0 || options.days > kMostDays) {
+    return InvalidArgument("--days must be from 1 to ", kMostDays, ", not ",
+                           options.days);
   }
   SLUICE_RETURN_IF_ERROR(CheckFree(options));
   CertifiedKey ca;
@@ -99,16 +103,13 @@ absl::Status MakeCertificates(const CertsOptions& options) {
   }
   SLUICE_RETURN_IF_ERROR(write("ca.crt", kPublic, ca.certificate));
   SLUICE_RETURN_IF_ERROR(write("tls.key", kSecret, own.key));
-  return write("tls.crt", kPublic, own.certificate);
+  SLUICE_RETURN_IF_ERROR(write("tls.crt", kPublic, own.certificate));
+  return DaysLeft(own.certificate);
 }
 
 int Certs(const CertsOptions& options) {
-  const absl::Status made = MakeCertificates(options);
-  if (!made.ok()) {
-    std::fprintf(stderr, "sluice certs: %s\n",
-                 std::string(made.message()).c_str());
-    return 1;
-  }
+  const absl::StatusOr<int> days = MakeCertificates(options);
+  if (!days.ok()) return Complain(days.status());
   const char* const dir = options.directory.c_str();
   if (options.ca.empty()) {
     std::printf("%s/ca.key    signs certificates; keep it off the cluster\n",
@@ -116,12 +117,13 @@ int Certs(const CertsOptions& options) {
   }
   std::printf(
       "%s/ca.crt    whose certificates are trusted\n"
-      "%s/tls.crt   the certificate of a task or client, valid %d days\n"
+      "%s/tls.crt   the certificate of a task or client, valid %d days%s\n"
       "%s/tls.key   its key\n"
       "Give ca.crt, tls.crt and tls.key to every task and client:\n"
       "  sluice server --tls %s ...\n"
       "  sluice run --tls=%s --ps 1 --workers 2 script.py\n",
-      dir, dir, options.days, dir, dir, dir);
+      dir, dir, *days, *days < options.days ? ", as long as its CA" : "", dir,
+      dir, dir);
   return 0;
 }
 

@@ -10,7 +10,9 @@ namespace sluice::tools {
 
 int Complain(const absl::Status& status) {
   std::fprintf(stderr, "sluice: %s\n", std::string(status.message()).c_str());
-  return 1;
+  const bool given =
+      absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+  return given ? kWrongUsage : 1;
 }
 
 absl::StatusOr<ClusterSpec> ReadCluster(const std::string& given) {

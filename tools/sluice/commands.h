@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace sluice::tools {
 
@@ -52,8 +52,9 @@ struct CertsOptions {
   int days = 365;
 };
 int Certs(const CertsOptions& options);
-// The same without a word.
-absl::Status MakeCertificates(const CertsOptions& options);
+// The same without a word. Returns for how many days the certificate is valid:
+// fewer than was asked for if the CA is.
+absl::StatusOr<int> MakeCertificates(const CertsOptions& options);
 
 // Prints what the task at a target does.
 int PrintStatus(const std::string& target, const std::string& tls, bool json);

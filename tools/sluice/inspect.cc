@@ -69,7 +69,7 @@ int Diagnose(const std::string& given, const std::string& tls) {
                    "sluice doctor: no cluster: give "
                    "'ps=host:port;worker=host:port' or a JSON file, or set "
                    "TF_CONFIG\n");
-      return 2;
+      return kWrongUsage;
     }
     text = config;
   }
@@ -77,7 +77,7 @@ int Diagnose(const std::string& given, const std::string& tls) {
   // 1 is for a cluster that is ill.
   const auto refuse = [](const absl::Status& why) {
     Complain(why);
-    return 2;
+    return kWrongUsage;
   };
   if (!cluster.ok()) return refuse(cluster.status());
   if (cluster->empty()) return refuse(InvalidArgument("the cluster is empty"));

@@ -4,12 +4,12 @@
 
 #include "sluice/base/limits.h"
 #include "sluice/server/status.h"
+#include "tools/sluice/cluster.h"
 #include "tools/sluice/commands.h"
 
 namespace {
 
-// As of every command that does not understand its arguments.
-constexpr int kWrongUsage = 2;
+using sluice::tools::kWrongUsage;
 
 // How many of the words after `sluice run` are ours: the options and the
 // program. What follows is the program's.

@@ -197,7 +197,8 @@ class NewCertificates {
       status_ = ErrnoStatus(errno, directory_);
     } else {
       status_ = MakeCertificates(
-          {.directory = directory_, .hosts = {"localhost"}, .days = 30});
+          {.directory = directory_, .hosts = {"localhost"}, .days = 30})
+                    .status();
     }
   }
   ~NewCertificates() {

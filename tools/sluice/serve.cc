@@ -67,7 +67,7 @@ int Serve(const ServeOptions& options) {
                  "sluice server: no cluster: give --cluster "
                  "'ps=host:port;worker=host:port' or a JSON file, or set "
                  "TF_CONFIG\n");
-    return 2;
+    return kWrongUsage;
   }
   const absl::StatusOr<TaskConfig> place = Place(options);
   if (!place.ok()) return Complain(place.status());
@@ -78,7 +78,7 @@ int Serve(const ServeOptions& options) {
     std::fprintf(stderr,
                  "sluice server: the cluster has no job '%s'; it has:%s\n",
                  place->job.c_str(), jobs.c_str());
-    return 2;
+    return kWrongUsage;
   }
   const absl::StatusOr<ServerOptions> told = Told(options);
   if (!told.ok()) return Complain(told.status());
