@@ -31,14 +31,12 @@ constexpr int kDeepest = 32;
 class ExecutorRun::Nest {
  public:
   explicit Nest(const Step& step) : outermost_(thread_.depth++ == 0) {
-    if (outermost_) {
-      thread_.step = step.id;
-      thread_.nested_nanos = 0;
-    }
+    if (outermost_) thread_.step = step.id;
   }
   ~Nest() {
     RunDeferred();
     --thread_.depth;
+    if (outermost_) thread_.nested_nanos = 0;
   }
   Nest(const Nest&) = delete;
   Nest& operator=(const Nest&) = delete;
