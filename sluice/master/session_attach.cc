@@ -87,21 +87,22 @@ void MasterSession::Attach(const std::set<std::string>& names, Done done) {
   if (returns) {
     options.task_deadline = std::min(options.task_deadline, kReturnDeadline);
   }
-  ConnectTasks(
-      *state_->env.workers, /*own_task=*/"", options, std::move(cancellation),
-      [self = shared_from_this(), names,
-       returns](absl::StatusOr<std::vector<ConnectedTask>> tasks) {
-        if (tasks.ok()) {
-          self->OpenOn(*std::move(tasks), names);
-          return;
-        }
-        absl::Status status = tasks.status();
-        // What clients recover from, as when it was lost for the first time.
-        if (returns && absl::IsDeadlineExceeded(status)) {
-          status = Unavailable(status.message());
-        }
-        self->Attached(std::move(status), names);
-      });
+  ConnectTasks(*state_->env.workers, /*own_task=*/"", options,
+               std::move(cancellation),
+               [self = shared_from_this(), names,
+                returns](absl::StatusOr<std::vector<ConnectedTask>> tasks) {
+                 if (tasks.ok()) {
+                   self->OpenOn(*std::move(tasks), names);
+                   return;
+                 }
+                 absl::Status status = tasks.status();
+                 // What clients recover from, as when it was lost for the first
+                 // time.
+                 if (returns && absl::IsDeadlineExceeded(status)) {
+                   status = Unavailable(status.message());
+                 }
+                 self->Attached(std::move(status), names);
+               });
 }
 
 void MasterSession::OpenOn(std::vector<ConnectedTask> tasks,

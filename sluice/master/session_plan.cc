@@ -204,15 +204,14 @@ void MasterSession::MakePlan(const StepSignature& signature, int tries,
     } else if (!MeansRestart(status) || tries <= 0) {
       done(std::move(status));
     } else {
-      self->Renew(
-          plan, [again, tries, status,
-                 done = std::move(done)](bool changed) mutable {
-            if (changed) {
-              again(tries - 1, std::move(done));
-            } else {
-              done(std::move(status));
-            }
-          });
+      self->Renew(plan, [again, tries, status,
+                         done = std::move(done)](bool changed) mutable {
+        if (changed) {
+          again(tries - 1, std::move(done));
+        } else {
+          done(std::move(status));
+        }
+      });
     }
   };
   {

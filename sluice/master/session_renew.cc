@@ -160,8 +160,8 @@ bool MasterSession::TakeRestarts(
   }
   if (!renewed.empty() && lost == 0) return true;
   auto doubtful = StepPlan::Standing::kDoubtful;
-  plan.standing.compare_exchange_strong(
-      doubtful, StepPlan::Standing::kGood, std::memory_order_relaxed);
+  plan.standing.compare_exchange_strong(doubtful, StepPlan::Standing::kGood,
+                                        std::memory_order_relaxed);
   return false;
 }
 

@@ -61,9 +61,9 @@ class RestartTest : public testing::Test {
                                {{"dtype", DType::kFloat}});
       b.Named("stack").AddNode("StackV2", {number},
                                {{"elem_type", DType::kFloat}});
-      b.Named("assert").AddNode(
-          "Assert", {b.Const(Tensor::Scalar<bool>(true)), number},
-          {{"T", std::vector<DType>{DType::kInt32}}});
+      b.Named("assert").AddNode("Assert",
+                                {b.Const(Tensor::Scalar<bool>(true)), number},
+                                {{"T", std::vector<DType>{DType::kInt32}}});
       for (const Scope* of : {&b, &c}) {
         of->Named(of == &b ? "queue" : "queue_on_c")
             .AddNode("FIFOQueueV2", {},

@@ -176,9 +176,8 @@ absl::StatusOr<int> DaysLeft(const std::string& certificate) {
   constexpr int kDaySeconds = static_cast<int>(kDay);
   const X509Ptr read = ReadCertificate(MemoryBio(certificate).get());
   int days = 0, seconds = 0;
-  if (read == nullptr ||
-      ASN1_TIME_diff(&days, &seconds, nullptr,
-                     X509_get0_notAfter(read.get())) != 1) {
+  if (read == nullptr || ASN1_TIME_diff(&days, &seconds, nullptr,
+                                        X509_get0_notAfter(read.get())) != 1) {
     return OpensslError("Could not read a certificate");
   }
   // Of one that was made for a day some seconds ago, a day is left.

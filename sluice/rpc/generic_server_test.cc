@@ -305,8 +305,8 @@ TEST_F(GenericServerTest, ACompressedRequestIsRefused) {
     grpc::CompletionQueue queue;
     grpc::ClientContext context;
     context.set_compression_algorithm(algorithm);
-    auto call = stub.PrepareUnaryCall(&context, "/a/B", *ToByteBuffer(request),
-                                      &queue);
+    auto call =
+        stub.PrepareUnaryCall(&context, "/a/B", *ToByteBuffer(request), &queue);
     call->StartCall();
     grpc::ByteBuffer response;
     grpc::Status status;

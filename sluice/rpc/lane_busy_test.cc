@@ -133,9 +133,8 @@ TEST(LaneServer, TakesFewOfManyConnectionsBeforeOthersHaveTheirTurn) {
   std::vector<ptrdiff_t> opened(loops.count());
   std::vector<std::unique_ptr<LoopTurn>> turns;
   for (int i = 0; i < loops.count(); ++i) {
-    turns.push_back(std::make_unique<LoopTurn>(loops.loop(i), [&, i] {
-      opened[i] = OpenDescriptors() - before;
-    }));
+    turns.push_back(std::make_unique<LoopTurn>(
+        loops.loop(i), [&, i] { opened[i] = OpenDescriptors() - before; }));
   }
   before = OpenDescriptors();
   // One of them has the listener.

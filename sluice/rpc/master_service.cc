@@ -581,18 +581,17 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
     }
     RunBlockingFor(run->call, [session, run, callable,
                                handle = request->handle()] {
-      session->PlanAsync(
-          callable->signature,
-          [session, run, handle](MasterSession::PlanOr plan) {
-            if (!plan.ok()) {
-              run->call->Fail(plan.status());
-              return;
-            }
-            RunInMemory(*run->call, [&] {
-              session->RenewCallable(handle, *plan);
-              Run(session, run, *std::move(plan));
-            });
-          });
+      session->PlanAsync(callable->signature,
+                         [session, run, handle](MasterSession::PlanOr plan) {
+                           if (!plan.ok()) {
+                             run->call->Fail(plan.status());
+                             return;
+                           }
+                           RunInMemory(*run->call, [&] {
+                             session->RenewCallable(handle, *plan);
+                             Run(session, run, *std::move(plan));
+                           });
+                         });
     });
     return absl::OkStatus();
   }

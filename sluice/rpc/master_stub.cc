@@ -93,24 +93,23 @@ class Pulse : public std::enable_shared_from_this<Pulse> {
              SteadyTime::duration first_pause) {
     {
       MutexLock lock(mu_);
-      const auto due = last_heard_ < begin ? begin + first_pause
-                                           : last_heard_ + kPulsePause;
+      const auto due =
+          last_heard_ < begin ? begin + first_pause : last_heard_ + kPulsePause;
       if (probing_ || now < due) return;
       probing_ = true;
       last_asked_ = now;
     }
     RpcChannel::Options options;
     options.deadline = now + kPulseTimeout;
-    channel_->Call(
-        paths::kGetStatus, pb::GetStatusRequest(), options,
-        [self = shared_from_this()](const absl::Status& status,
-                                    const grpc::ByteBuffer&) {
-          MutexLock lock(self->mu_);
-          self->probing_ = false;
-          if (!IsAnswer(status)) return;
-          self->last_heard_ = std::chrono::steady_clock::now();
-          self->Learn(status);
-        });
+    channel_->Call(paths::kGetStatus, pb::GetStatusRequest(), options,
+                   [self = shared_from_this()](const absl::Status& status,
+                                               const grpc::ByteBuffer&) {
+                     MutexLock lock(self->mu_);
+                     self->probing_ = false;
+                     if (!IsAnswer(status)) return;
+                     self->last_heard_ = std::chrono::steady_clock::now();
+                     self->Learn(status);
+                   });
   }
 
   // Takes note of how any call has ended.
@@ -355,11 +354,11 @@ class GrpcMasterStub : public MasterStub {
             const google::protobuf::MessageLite& request) override {
     RpcChannel::Options options;
     options.deadline = std::chrono::steady_clock::now() + kSendTimeout;
-    channel_->Call(method, request, options,
-                   [pulse = pulse_](const absl::Status& status,
-                                    const grpc::ByteBuffer&) {
-                     pulse->Learn(status);
-                   });
+    channel_->Call(
+        method, request, options,
+        [pulse = pulse_](const absl::Status& status, const grpc::ByteBuffer&) {
+          pulse->Learn(status);
+        });
   }
 
   absl::Status Close(const std::string& session_handle,

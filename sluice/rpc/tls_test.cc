@@ -178,9 +178,9 @@ TEST(MakeCertificate, EndsWithItsCa) {
     EXPECT_EQ(*DaysLeft(made->certificate), got);
   }
   const CertifiedKey old = *MakeCa({.name = "CA", .days = -1});
-  EXPECT_THAT(std::string(
-                  MakeCertificate({.name = "x"}, old).status().message()),
-              HasSubstr("has expired"));
+  EXPECT_THAT(
+      std::string(MakeCertificate({.name = "x"}, old).status().message()),
+      HasSubstr("has expired"));
 }
 
 TEST(MakeCertificate, RefusesATimeThatCannotBeWritten) {

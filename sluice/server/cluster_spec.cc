@@ -80,8 +80,8 @@ absl::Status AddJson(const nlohmann::json& json, ClusterSpec* spec) {
           return InvalidArgument("Job ", job, " has no usable task '", index,
                                  "'");
         }
-        SLUICE_RETURN_IF_ERROR(AddGiven(job, std::stoi(index),
-                                        address.get<std::string>(), spec));
+        SLUICE_RETURN_IF_ERROR(
+            AddGiven(job, std::stoi(index), address.get<std::string>(), spec));
       }
     } else {
       return InvalidArgument("The tasks for job '", job,

@@ -494,11 +494,10 @@ TEST(Server, AnIpv6AddressToListenAtNeedsNoBrackets) {
   // An address for documents, which no machine has.
   ServerOptions options;
   options.bind = "2001:db8::1";
-  EXPECT_THAT(
-      Server::Create(OneTask("localhost:0"), /*start=*/true, options)
-          .status()
-          .message(),
-      HasSubstr("2001:db8::1"));
+  EXPECT_THAT(Server::Create(OneTask("localhost:0"), /*start=*/true, options)
+                  .status()
+                  .message(),
+              HasSubstr("2001:db8::1"));
 }
 
 TEST(Server, SigtermStopsTheServerThatTheMainThreadJoins) {
@@ -726,9 +725,9 @@ TEST(ClusterSpec, ReadsEveryForm) {
                           R"({"ps": {"x": "a:1"}})", R"({"ps": [1]})"}) {
     EXPECT_FALSE(ClusterSpec::Parse(bad).ok()) << bad;
   }
-  for (const char* empty : {"w=a:1;ps=a:1,,b:2", "w|a:1,ps|a:1;;b:2",
-                            R"({"w": ["a:1"], "ps": ["a:1", ""]})",
-                            R"({"ps": {"1": " "}})"}) {
+  for (const char* empty :
+       {"w=a:1;ps=a:1,,b:2", "w|a:1,ps|a:1;;b:2",
+        R"({"w": ["a:1"], "ps": ["a:1", ""]})", R"({"ps": {"1": " "}})"}) {
     EXPECT_EQ(ClusterSpec::Parse(empty).status().message(),
               "Task 1 of job 'ps' has an empty address")
         << empty;

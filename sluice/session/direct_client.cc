@@ -387,8 +387,7 @@ class DirectStep : public PreparedStep {
     if (!MasterSession::IsDoubtful(*plan_)) {
       return client_.RunPlan(plan_, feeds, fetches, options, metadata);
     }
-    SLUICE_ASSIGN_OR_RETURN(const DirectClient::PlanPtr plan,
-                            Renewed(options));
+    SLUICE_ASSIGN_OR_RETURN(const DirectClient::PlanPtr plan, Renewed(options));
     return client_.RunPlan(plan, feeds, fetches, options, metadata);
   }
 

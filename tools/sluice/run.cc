@@ -196,9 +196,10 @@ class NewCertificates {
     if (mkdtemp(directory_.data()) == nullptr) {
       status_ = ErrnoStatus(errno, directory_);
     } else {
-      status_ = MakeCertificates(
-          {.directory = directory_, .hosts = {"localhost"}, .days = 30})
-                    .status();
+      status_ =
+          MakeCertificates(
+              {.directory = directory_, .hosts = {"localhost"}, .days = 30})
+              .status();
     }
   }
   ~NewCertificates() {

@@ -124,7 +124,7 @@ class FakeWorker : public WorkerInterface {
   std::set<int64_t> open_steps;  // That somebody has the rendezvous of.
   std::vector<std::string> cleaned;
   std::atomic<int> registered{0};  // By threads that plan side by side.
-  int created = 0;  // Sessions that were asked for.
+  int created = 0;                 // Sessions that were asked for.
 
  private:
   const std::string task_;
