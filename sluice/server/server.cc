@@ -190,8 +190,8 @@ absl::StatusOr<HostPort> ParseOwnAddress(const std::string& address) {
                            address, "\".");
   }
   if (result.port < 0 || result.port > 65535) {
-    return InvalidArgument("The port in \"", address,
-                           "\" is not from 0 to 65535.");
+    return InvalidArgument("Could not parse port for local server from \"",
+                           address, "\": it is not from 0 to 65535.");
   }
   result.host = address.substr(0, colon);
   return result;

@@ -552,8 +552,9 @@ TEST(Server, WrongDefinitionsAreErrors) {
   for (const char* address : {"localhost:-1", "localhost:65536"}) {
     EXPECT_THAT(Server::Create(OneTask(address)).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         StrCat("The port in \"", address,
-                                "\" is not from 0 to 65535.")));
+                         StrCat("Could not parse port for local server from "
+                                "\"",
+                                address, "\": it is not from 0 to 65535.")));
   }
   EXPECT_THAT(
       Server::Create(ClusterSpec{{"a", {"localhost:0", "x/y:1"}}}, "a", 0)

@@ -24,14 +24,21 @@ constexpr size_t kLongestLine = 64 << 10;
 using Clock = std::chrono::steady_clock;
 
 volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t by_terminal = 0;  // Which told our whole group.
 volatile sig_atomic_t suspended = 0;
-void OnSignal(int signal) {
-  (signal == SIGTSTP ? suspended : interrupted) = signal;
+void OnSignal(int signal, siginfo_t* info, void*) {
+  if (signal == SIGTSTP) {
+    suspended = 1;
+    return;
+  }
+  by_terminal = info->si_code == SI_KERNEL;
+  interrupted = signal;
 }
 
 void Catch(int signal) {
   struct sigaction before = {}, action = {};
-  action.sa_handler = OnSignal;
+  action.sa_sigaction = OnSignal;
+  action.sa_flags = SA_SIGINFO;
   sigaction(signal, &action, &before);
   // nohup, and shells that know no jobs, want these to do nothing.
   const bool may_be_off = signal == SIGHUP || signal == SIGTSTP;
@@ -40,39 +47,37 @@ void Catch(int signal) {
   }
 }
 
-// What a task reads.
-enum class Input {
-  kOurs,
-  kNothing,   // As several tasks cannot read one terminal.
-  kTerminal,  // Which talks to the task's group then: Ctrl-C and Ctrl-Z too.
-};
-
-bool HasTerminal() { return tcgetpgrp(STDIN_FILENO) == getpgrp(); }
-
-Input InputOf(size_t tasks) {
-  if (isatty(STDIN_FILENO) == 0) return Input::kOurs;
-  if (tasks > 1) return Input::kNothing;
-  return HasTerminal() ? Input::kTerminal : Input::kOurs;
+// A single task that someone sits in front of stays in our process group, which
+// is the terminal's. Otherwise each is one of its own, so that what it started
+// ends with it.
+bool SharesGroup(size_t tasks) {
+  return tasks == 1 &&
+         (isatty(STDIN_FILENO) != 0 || isatty(STDOUT_FILENO) != 0 ||
+          isatty(STDERR_FILENO) != 0);
 }
 
-// A task is a process group of its own, so that what it started ends with it.
 struct Child {
   const Task* task = nullptr;
   pid_t pid = -1;
   int out = -1;
   int err = -1;
   std::string out_line, err_line;
+  bool shares_group = false;
   bool running = false;         // The process that was started.
-  bool left = false;            // Any of the group.
+  bool left = false;            // Any of its own group.
   int told = 0;                 // The last signal to end.
   Clock::time_point harder_at;  // When a harder one follows.
+
+  // For kill and waitpid.
+  pid_t all() const { return shares_group ? pid : -pid; }
 };
 
 void Tell(Child* child, int signal) {
   if (!child->left) return;
   child->told = signal;
   child->harder_at = Clock::now() + kGrace;
-  kill(-child->pid, signal);
+  kill(child->all(), signal);
+  kill(child->all(), SIGCONT);  // Who is stopped hears nothing.
 }
 
 std::string Name(const Task& task) {
@@ -109,18 +114,19 @@ bool Read(const Task& task, int fd, FILE* to, std::string* line) {
   return n > 0;
 }
 
-[[noreturn]] void Exec(const Task& task, Input input, int out, int err,
+[[noreturn]] void Exec(const Task& task, bool shares_group, int out, int err,
                        pid_t parent) {
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
   // The launcher's death takes its children along.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  setpgid(0, 0);
-  if (input == Input::kTerminal) tcsetpgrp(STDIN_FILENO, getpid());
-  signal(SIGTTOU, SIG_DFL);
-  if (input == Input::kNothing) {
-    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  if (!shares_group) {
+    setpgid(0, 0);
+    // Only the terminal's own group may read it.
+    if (isatty(STDIN_FILENO) != 0) {
+      dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    }
   }
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
@@ -137,14 +143,17 @@ bool Read(const Task& task, int fd, FILE* to, std::string* line) {
   _exit(127);
 }
 
-bool Start(Child* child, Input input) {
+bool Start(Child* child) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return false;
   const pid_t parent = getpid();
   child->pid = fork();
   if (child->pid < 0) return false;
-  if (child->pid == 0) Exec(*child->task, input, out[1], err[1], parent);
-  setpgid(child->pid, child->pid);  // Whoever of us is the first.
+  if (child->pid == 0) {
+    Exec(*child->task, child->shares_group, out[1], err[1], parent);
+  }
+  // Whoever of us is the first.
+  if (!child->shares_group) setpgid(child->pid, child->pid);
   close(out[1]);
   close(err[1]);
   child->out = out[0];
@@ -157,17 +166,17 @@ bool Start(Child* child, Input input) {
 
 class Runner {
  public:
-  explicit Runner(const std::vector<Task>& tasks)
-      : input_(InputOf(tasks.size())) {
+  explicit Runner(const std::vector<Task>& tasks) {
     for (const Task& task : tasks) {
       children_.emplace_back();
       children_.back().task = &task;
+      children_.back().shares_group = SharesGroup(tasks.size());
     }
   }
 
   int Run() {
     for (Child& child : children_) {
-      if (Start(&child, input_)) continue;
+      if (Start(&child)) continue;
       std::fprintf(stderr, "sluice run: cannot start %s: %s\n",
                    Name(*child.task).c_str(), strerror(errno));
       status_ = 1;
@@ -177,9 +186,11 @@ class Runner {
     while (AnyLeft()) {
       PollOutput();
       Reap();
-      if (interrupted && !ending_) {
+      // Who shares our group has heard of it, and may handle it.
+      const bool heard = children_[0].shares_group && by_terminal;
+      if (interrupted && !heard && !ending_) {
         status_ = 130;
-        // A program may handle Ctrl-C; the terminal asks for the end with us.
+        // A program may handle Ctrl-C.
         EndAll(interrupted == SIGINT ? SIGINT : SIGTERM);
       }
       if (suspended) Suspend();
@@ -187,7 +198,6 @@ class Runner {
       BeHarder();
     }
     for (Child& child : children_) ReadRest(&child);
-    if (input_ == Input::kTerminal) tcsetpgrp(STDIN_FILENO, getpgrp());
     return status_;
   }
 
@@ -226,20 +236,14 @@ class Runner {
   void Suspend() {
     suspended = 0;
     for (const Child& child : children_) {
-      if (child.left) kill(-child.pid, SIGTSTP);
+      if (child.left) kill(child.all(), SIGTSTP);
     }
-    const bool terminal = input_ == Input::kTerminal;
-    if (terminal) tcsetpgrp(STDIN_FILENO, getpgrp());
     signal(SIGTSTP, SIG_DFL);
-    // The terminal has told the task only, not those who run us.
-    kill(terminal ? 0 : getpid(), SIGTSTP);
+    raise(SIGTSTP);
     // Here somebody has let us go on.
     Catch(SIGTSTP);
-    if (terminal && HasTerminal()) {
-      tcsetpgrp(STDIN_FILENO, children_[0].pid);
-    }
     for (const Child& child : children_) {
-      if (child.left) kill(-child.pid, SIGCONT);
+      if (child.left) kill(child.all(), SIGCONT);
     }
   }
 
@@ -282,20 +286,14 @@ class Runner {
 
   // Buries the dead of the task's group: those whose parents are gone are ours,
   // see RunTasks. As long as there is one more, nobody else gets its number.
-  bool TaskEnded(Child* child, int* task_status) {
+  static bool TaskEnded(Child* child, int* task_status) {
     bool ended = false;
     int status = 0;
     pid_t pid;
-    while ((pid = waitpid(-child->pid, &status, WNOHANG | WUNTRACED)) > 0) {
-      if (WIFSTOPPED(status)) {
-        // By Ctrl-Z, or as it wants the terminal; SIGSTOP was for it alone.
-        if (input_ == Input::kTerminal && WSTOPSIG(status) != SIGSTOP) {
-          suspended = 1;
-        }
-      } else if (pid == child->pid) {
-        ended = true;
-        *task_status = status;
-      }
+    while ((pid = waitpid(child->all(), &status, WNOHANG)) > 0) {
+      if (pid != child->pid) continue;
+      ended = true;
+      *task_status = status;
     }
     child->left = pid == 0;
     return ended;
@@ -308,15 +306,15 @@ class Runner {
     const int code =
         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (code == 0 || ending_) return;
+    if (status_ == 0) status_ = code;
+    if (interrupted) return;
     std::fprintf(stderr,
                  "sluice run: %s ended with status %d; ending the "
                  "others\n",
                  Name(*child->task).c_str(), code);
-    if (status_ == 0) status_ = code;
     EndAll(SIGTERM);
   }
 
-  const Input input_;
   std::vector<Child> children_;
   int status_ = 0;
   bool ending_ = false;
@@ -325,9 +323,7 @@ class Runner {
 }  // namespace
 
 int RunTasks(const std::vector<Task>& tasks) {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP}) Catch(signal);
-  // To take the terminal back from a task.
-  signal(SIGTTOU, SIG_IGN);
+  for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP}) Catch(signal);
   // What a task started becomes our child when its parent ends, so that we know
   // when the whole group is gone.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
