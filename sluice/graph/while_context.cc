@@ -88,7 +88,10 @@ absl::StatusOr<Output> WhileContext::EnterVariable(
 
 void WhileContext::MarkExit(Output exit) {
   exits_.push_back(exit);
-  if (outer_ != nullptr) outer_->MarkInside(exit);
+  // All of them, as a branch of a cond may return it to a loop further out.
+  for (auto* c = outer_.get(); c != nullptr; c = c->outer().get()) {
+    c->MarkInside(exit);
+  }
 }
 
 absl::StatusOr<Output> WhileContext::AddValue(Output value,
