@@ -136,3 +136,59 @@ def test_what_is_dead_around_a_loop_is_dead_in_each_iteration(other):
     options = tf.RunOptions(timeout_in_ms=60000)
     with tf.Session(config=TWO_CPUS) as session:
         assert session.run(total, {taken: True}, options=options) == 6.0
+
+
+@pytest.mark.parametrize("reader", ["/cpu:0", "/cpu:1"])
+def test_variables_are_read_after_the_update_that_comes_along(reader):
+    with tf.device("/cpu:0"):
+        v = tf.Variable(1.0)
+    with tf.device("/cpu:1"):
+        x = tf.Variable(4.0) + 1.0
+    with tf.device("/cpu:0"):
+        assigned = tf.assign(v, x)
+        added = tf.assign_add(v, x)
+    with tf.device(reader):
+        total = v._ref() + assigned
+        sums = tf.add_n([added, v._ref(), v._ref()])
+    with tf.Session(config=TWO_CPUS) as session:
+        for _ in range(2):
+            session.run(tf.global_variables_initializer())
+            assert session.run(total) == 10.0
+            session.run(v.initializer)
+            assert session.run(sums) == 18.0
+
+
+@pytest.mark.parametrize("spinner", ["/cpu:0", "/cpu:1"])
+def test_a_loop_may_wait_for_what_another_device_does(spinner):
+    """In the same step: both go on, whichever is started first."""
+    with tf.device("/cpu:0"):
+        w = tf.Variable(0.0)
+    with tf.device(spinner):
+        _, seen = tf.while_loop(
+            lambda i, _: tf.less(w._ref(), 1.0), lambda i, y: (i + 1, y),
+            [tf.constant(0), tf.constant(2.0)], parallel_iterations=1,
+            back_prop=False)
+    with tf.device("/cpu:1" if spinner == "/cpu:0" else "/cpu:0"):
+        late = tf.reduce_sum(tf.matmul(tf.ones([300, 300]),
+                                       tf.random_uniform([300, 300])))
+    with tf.device("/cpu:0"):
+        update = tf.assign(w, 1.0 + 0.0 * late)
+    options = tf.RunOptions(timeout_in_ms=60000)
+    with tf.Session(config=TWO_CPUS) as session:
+        for _ in range(3):
+            session.run(w.initializer)
+            assert session.run([seen, update], options=options) == [2.0, 1.0]
+
+
+def test_a_branch_in_a_loop_may_return_what_a_loop_of_its_own_made():
+    def body(i, total):
+        def inner():
+            return tf.while_loop(lambda j, _: j < 2,
+                                 lambda j, t: (j + 1, t + 3.0),
+                                 [tf.constant(0), total])[1]
+        return i + 1, tf.cond(i < 1, inner, lambda: total - 1.0)
+
+    _, total = tf.while_loop(lambda i, _: i < 3, body,
+                             [tf.constant(0), tf.constant(0.0)])
+    with tf.Session() as session:
+        assert session.run(total) == 4.0

@@ -24,6 +24,8 @@ class Executor {
     std::span<Tensor> fetches;      // Filled before `done`.
     // Called once, at the first error, so that others of the step can stop.
     absl::AnyInvocable<void(const absl::Status&)> on_error;
+    // The caller has more to start, which this run may wait for.
+    bool more_to_start = false;
   };
   using Done = absl::AnyInvocable<void(absl::Status)>;
 

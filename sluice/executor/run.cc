@@ -36,7 +36,6 @@ class ExecutorRun::Nest {
   ~Nest() {
     RunDeferred();
     --thread_.depth;
-    if (outermost_) thread_.nested_nanos = 0;
   }
   Nest(const Nest&) = delete;
   Nest& operator=(const Nest&) = delete;
@@ -63,6 +62,8 @@ class ExecutorRun::Nest {
       thread_.deferred = call->next_deferred;
       call->run->FinishAsync(call);
     }
+    // The outermost run has its turn now.
+    thread_.nested_nanos = 0;
   }
 
  private:
@@ -88,6 +89,7 @@ void ExecutorRun::Start(Executor::Args args, Executor::Done done) {
   args_ = std::move(args);
   done_ = std::move(done);
   failed_.store(false, std::memory_order_relaxed);
+  more_to_start_ = args_.more_to_start;
   if (!is_network_thread) {
     Begin(/*measure=*/false);
   } else if (HeavyStart()) {
@@ -163,13 +165,19 @@ void ExecutorRun::Process(ReadyQueue* ready) {
   // A loop may be endless, so now and then others have their say.
   constexpr int kRound = 512;
   const bool guest = Nest::IsGuest(*args_.step);
+  // A loop may wait for what only this thread can do next.
+  const bool long_loops_go = (guest || Nest::IsInside() || more_to_start_) &&
+                             TheSimulation() == nullptr;
   Nest nest(*args_.step);
   int64_t spent = 0;
   for (int left = kRound; !ready->empty(); --left) {
     // Only while something is ready the run is not over, and still ours.
     if (left == 0 && !stopped()) Cancelled();
-    if (guest && (left == 0 || spent > kGuestNanos ||
-                  owner_.Cost(ready->Next().segment) > kHeavyNanos)) {
+    const bool others_turn = left == 0 && long_loops_go;
+    if (others_turn ||
+        (guest && (spent > kGuestNanos ||
+                   owner_.Cost(ready->Next().segment) > kHeavyNanos))) {
+      more_to_start_ = false;
       ComputePool().Schedule(
           [this, rest = std::move(*ready)]() mutable { Process(&rest); });
       return;
@@ -380,7 +388,8 @@ void ExecutorRun::StartAsync(Iteration& it, int segment, ReadyQueue* ready) {
 
 void ExecutorRun::FinishAsync(AsyncCall* call) {
   if (Nest::IsGuest(*args_.step) &&
-      (Nest::nested_nanos() > kGuestNanos || Heavy(call->segment))) {
+      (Nest::IsDeep() || Nest::nested_nanos() > kGuestNanos ||
+       Heavy(call->segment))) {
     ComputePool().Schedule([this, call] { GoOn(call); });
   } else if (Nest::IsDeep()) {
     Nest::Defer(this, call);

@@ -249,6 +249,8 @@ class ExecutorRun {
   Executor::Done done_;
   std::atomic<int> active_{0};
   std::atomic<bool> failed_{false};
+  // Until this run has left the thread that starts it (see Executor::Args).
+  std::atomic<bool> more_to_start_{false};
   Mutex mu_;
   absl::Status status_ SLUICE_GUARDED_BY(mu_);
   Mutex merge_mu_;

@@ -1,6 +1,7 @@
 #include "sluice/passes/partition.h"
 
 #include <map>
+#include <span>
 
 #include "absl/container/flat_hash_map.h"
 #include "sluice/base/status.h"
@@ -88,7 +89,8 @@ class Partitioner {
     const int id = node.id();
     Graph& part = *parts_[part_[id]].graph;
     Node* copy = copies_[id];
-    std::vector<Node*> late, others;  // Where inputs of the copy come from.
+    std::vector<Node*> others;  // Where inputs of the copy come from.
+    std::vector<LateRead> late;
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Output input = node.input(i);
       if (!input) continue;
@@ -97,8 +99,17 @@ class Partitioner {
         part.Connect({others.back(), input.index}, copy, i);
         continue;
       }
+      if (IsReadLate(node, input)) {
+        // Each reader of a variable has its own time to read it.
+        SLUICE_ASSIGN_OR_RETURN(
+            const Ends ends, MakePair({copies_[input.node->id()], input.index},
+                                      *input.node, node));
+        late.push_back({input.node, ends});
+        part.Connect(ends.recv->output(0), copy, i);
+        continue;
+      }
       SLUICE_ASSIGN_OR_RETURN(Output received, Receive(node, input));
-      (IsReadLate(node, input) ? late : others).push_back(received.node);
+      others.push_back(received.node);
       part.Connect(received, copy, i);
     }
     for (const Node* control : node.control_inputs()) {
@@ -112,8 +123,38 @@ class Partitioner {
       }
       part.AddControlEdge(others.back(), copy);
     }
-    for (Node* recv : late) {
-      for (Node* other : others) part.AddControlEdge(other, recv);
+    for (const LateRead& read : late) {
+      for (Node* other : others) part.AddControlEdge(other, read.ends.recv);
+      SLUICE_RETURN_IF_ERROR(WaitForOthers(node, read, late));
+    }
+    return absl::OkStatus();
+  }
+
+  // The two ends of a transfer.
+  struct Ends {
+    Node* send;
+    Node* recv;
+  };
+  // Of a variable, by the node in question.
+  struct LateRead {
+    const Node* src;
+    Ends ends;
+  };
+
+  // A variable may come from an update that another input of its reader is the
+  // result of.
+  absl::Status WaitForOthers(const Node& reader, const LateRead& read,
+                             std::span<const LateRead> all) {
+    for (const LateRead& other : all) {
+      if (other.src == read.src || other.src->num_inputs() == 0) continue;
+      if (part_[other.src->id()] == part_[read.src->id()]) {
+        parts_[part_[read.src->id()]].graph->AddControlEdge(
+            copies_[other.src->id()], read.ends.send);
+        continue;
+      }
+      SLUICE_ASSIGN_OR_RETURN(Node * signal,
+                              ControlTransfer(reader, *other.src));
+      parts_[part_[reader.id()]].graph->AddControlEdge(signal, read.ends.recv);
     }
     return absl::OkStatus();
   }
@@ -138,9 +179,10 @@ class Partitioner {
     for (const Transfer& transfer : group) {
       const Node& node = *transfer.value.node;
       SLUICE_ASSIGN_OR_RETURN(
-          const AttrMap attrs,
+          const SendEnd send,
           MakeSend({copies_[node.id()], transfer.value.index}, node,
                    transfer.device));
+      const AttrMap& attrs = send.attrs;
       names.strings.push_back(*attrs.Find<std::string>("tensor_name"));
       types.types.push_back(BaseType(TypeOf(transfer.value)));
       src = node.assigned_device();
@@ -172,15 +214,12 @@ class Partitioner {
   // A value from another part, in the part of `dst`.
   absl::StatusOr<Output> Receive(const Node& dst, Output input) {
     const Key key{input.node->id(), input.index, part_[dst.id()]};
-    if (!IsReadLate(dst, input)) {
-      if (auto it = recvs_.find(key); it != recvs_.end()) return it->second;
-    }
+    if (auto it = recvs_.find(key); it != recvs_.end()) return it->second;
     SLUICE_ASSIGN_OR_RETURN(
-        Node * recv,
+        const Ends ends,
         MakePair({copies_[input.node->id()], input.index}, *input.node, dst));
-    // Each reader of a variable has its own time to read it.
-    if (!IsRef(TypeOf(input))) recvs_[key] = recv->output(0);
-    return recv->output(0);
+    if (!IsRef(TypeOf(input))) recvs_[key] = ends.recv->output(0);
+    return ends.recv->output(0);
   }
 
   // A control edge travels as an empty constant.
@@ -198,19 +237,25 @@ class Partitioner {
                        {"dtype", DType::kFloat}},
                       ""}));
     token->set_assigned_device(src.assigned_device());
-    SLUICE_ASSIGN_OR_RETURN(Node * recv, MakePair(token->output(0), src, dst));
+    SLUICE_ASSIGN_OR_RETURN(const Ends ends,
+                            MakePair(token->output(0), src, dst));
     Graph& to = *parts_[part_[dst.id()]].graph;
-    SLUICE_ASSIGN_OR_RETURN(
-        Node * signal,
-        to.AddNode(
-            {NewName(src.name()), "Identity", {recv->output(0)}, {}, {}, ""}));
+    SLUICE_ASSIGN_OR_RETURN(Node * signal, to.AddNode({NewName(src.name()),
+                                                       "Identity",
+                                                       {ends.recv->output(0)},
+                                                       {},
+                                                       {},
+                                                       ""}));
     signal->set_assigned_device(dst.assigned_device());
     recvs_[key] = signal->output(0);
     return signal;
   }
 
-  // The sending end of a transfer; returns the attributes of both ends.
-  absl::StatusOr<AttrMap> MakeSend(Output value, const Node& src,
+  struct SendEnd {
+    Node* node;
+    AttrMap attrs;  // Of both ends.
+  };
+  absl::StatusOr<SendEnd> MakeSend(Output value, const Node& src,
                                    const std::string& device) {
     SLUICE_ASSIGN_OR_RETURN(uint64_t incarnation,
                             options_.incarnation(src.assigned_device()));
@@ -222,19 +267,18 @@ class Partitioner {
         parts_[part_[src.id()]].graph->AddNode(
             {NewName(src.name()), "_Send", {value}, {}, attrs, ""}));
     send->set_assigned_device(src.assigned_device());
-    return attrs;
+    return SendEnd{send, std::move(attrs)};
   }
 
-  absl::StatusOr<Node*> MakePair(Output value, const Node& src,
-                                 const Node& dst) {
-    SLUICE_ASSIGN_OR_RETURN(AttrMap attrs,
+  absl::StatusOr<Ends> MakePair(Output value, const Node& src,
+                                const Node& dst) {
+    SLUICE_ASSIGN_OR_RETURN(SendEnd send,
                             MakeSend(value, src, dst.assigned_device()));
     Graph& to = *parts_[part_[dst.id()]].graph;
-    attrs.Set("tensor_type", BaseType(TypeOf(value)));
+    send.attrs.Set("tensor_type", BaseType(TypeOf(value)));
     SLUICE_ASSIGN_OR_RETURN(
         Node * recv,
-        to.AddNode(
-            {NewName(src.name()), "_Recv", {}, {}, std::move(attrs), ""}));
+        to.AddNode({NewName(src.name()), "_Recv", {}, {}, send.attrs, ""}));
     recv->set_assigned_device(dst.assigned_device());
     // Inside of a loop it runs once an iteration.
     for (const Node* control : dst.control_inputs()) {
@@ -243,7 +287,7 @@ class Partitioner {
         to.AddControlEdge(copies_[control->id()], recv);
       }
     }
-    return recv;
+    return Ends{send.node, recv};
   }
 
   using Key = std::tuple<int, int, int>;  // Node, output (-1: control), part.

@@ -457,6 +457,7 @@ void Worker::RunGraph(const RunGraphRequest& request, Done done) {
     args.feeds = request.feeds;
     args.fetches = request.fetches;
     args.on_error = [run](const absl::Status& s) { run->OnError(s); };
+    args.more_to_start = i + 1 < num_parts;
     // The last part may end the run, and with it `parts`.
     parts[i].executor->Run(std::move(args),
                            [run](absl::Status s) { run->PartDone(s); });
