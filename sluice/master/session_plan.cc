@@ -323,11 +323,14 @@ void MasterSession::RenewCallable(int64_t handle,
 }
 
 absl::Status MasterSession::ReleaseCallable(int64_t handle) {
+  SLUICE_RETURN_IF_ERROR(FindCallable(handle).status());
   // Its end may be a call to a task, so it comes after the lock.
-  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const Callable> callable,
-                          FindCallable(handle));
+  std::shared_ptr<const Callable> over;
   MutexLock lock(state_->mu);
-  state_->callables.erase(handle);
+  const auto it = state_->callables.find(handle);
+  if (it == state_->callables.end()) return absl::OkStatus();
+  over = std::move(it->second);
+  state_->callables.erase(it);
   return absl::OkStatus();
 }
 

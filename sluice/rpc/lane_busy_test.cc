@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/mutex.h"
 #include "sluice/base/simulation.h"
@@ -241,8 +242,6 @@ TEST(LaneClient, APongThatThereWasNoTimeToReadIsInTime) {
 // The machine, but for its timers, which go off when the test says so.
 class HandTimers : public Simulation {
  public:
-  HandTimers() { SetSimulation(this); }
-  ~HandTimers() override { SetSimulation(nullptr); }
   SteadyTime Now() override { return RealClock().Now(); }
   int64_t WallMicros() override { return RealClock().WallMicros(); }
   void CallLater(std::chrono::nanoseconds,
@@ -272,7 +271,10 @@ TEST(LaneClient, HasOneTimerForADeadlineHoweverManyComeBefore) {
   const RawServer server(HelloThatTakesCalls());
   ASSERT_NE(server.client, nullptr);
   const HeldLoops loops;
-  HandTimers timers;
+  // Threads of earlier tests may be looking at it.
+  static auto& timers = *new HandTimers;
+  SetSimulation(&timers);
+  const absl::Cleanup real = [] { SetSimulation(nullptr); };
   const auto call = [&](SteadyTime deadline) {
     RpcChannel::Options options;
     options.deadline = deadline;
