@@ -104,11 +104,8 @@ absl::Status Work(const TaskConfig &task, const std::string &master, int steps,
                   .save_checkpoint_steps = 500,
                   .log_step_count_steps = 0}));
   std::mt19937 random(task.task);
-  std::mt19937 other_random(1000000);
-  const Digits test = Draw(1000, &other_random);
   auto shown = std::chrono::steady_clock::now();
   std::vector<Tensor> seen;
-  float accuracy = 0;
   absl::Status status;
   while (status.ok() && !session->ShouldStop()) {
     const Digits batch = Draw(64, &random);
@@ -123,20 +120,19 @@ absl::Status Work(const TaskConfig &task, const std::string &master, int steps,
       std::cout << "step " << at << " of " << steps << "  loss "
                 << seen[0].scalar<float>() << std::endl;
     }
-    if (!chief || (at < steps - 20 && at % 250 != 0) || session->ShouldStop()) {
-      continue;
-    }
-    // A step of its own, without hooks: it must not train.
-    status = session->RunStepFn([&](MonitoredSession::StepContext &step) {
-      const absl::StatusOr<Tensor> value = step.session().Eval(
-          model.accuracy,
-          {{model.pixels, test.pixels}, {model.labels, test.labels}});
-      if (value.ok()) accuracy = value->scalar<float>();
-      return value.status();
-    });
   }
   SLUICE_RETURN_IF_ERROR(session->Close(status));
   if (!chief) return absl::OkStatus();
+  // The variables are on the ps, so they outlive the session.
+  std::mt19937 other_random(1000000);
+  const Digits test = Draw(1000, &other_random);
+  SLUICE_ASSIGN_OR_RETURN(auto reader,
+                          Session::Create({.target = master}, graph));
+  SLUICE_ASSIGN_OR_RETURN(
+      const Tensor value,
+      reader->Eval(model.accuracy,
+                   {{model.pixels, test.pixels}, {model.labels, test.labels}}));
+  const auto accuracy = value.scalar<float>();
   std::cout << "checkpoint "
             << LatestCheckpoint(RealFileSystem(), directory).value_or("none")
             << std::endl;

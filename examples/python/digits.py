@@ -85,8 +85,6 @@ def work(server, cluster):
             save_checkpoint_steps=500, log_step_count_steps=0,
             hooks=[tf.train.StopAtStepHook(last_step=FLAGS.steps)]) as session:
         shown = time.time()
-        test = draw(1000, np.random.RandomState(10**6))
-        result = 0.0
         while not session.should_stop():
             images, truth = draw(64, rng)
             _, value, at = session.run([train, loss, step],
@@ -94,13 +92,12 @@ def work(server, cluster):
             if time.time() - shown > 0.5:
                 shown = time.time()
                 print("step %5d of %d  loss %.3f" % (at, FLAGS.steps, value))
-            if chief and (at >= FLAGS.steps - 20 or at % 250 == 0) and \
-                    not session.should_stop():
-                # A step of its own, without hooks: it must not train.
-                result = session.run_step_fn(
-                    lambda step_context: step_context.session.run(
-                        accuracy, {pixels: test[0], labels: test[1]}))
     if chief:
+        # The variables are on the ps, so they outlive the session.
+        test = draw(1000, np.random.RandomState(10**6))
+        with tf.Session(server.target) as session:
+            result = session.run(accuracy,
+                                 {pixels: test[0], labels: test[1]})
         print("checkpoint %s" % tf.train.latest_checkpoint(directory))
         print("accuracy %.1f %%" % (100 * result))
         if not FLAGS.train_dir:
