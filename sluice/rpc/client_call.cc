@@ -14,6 +14,7 @@
 #include "sluice/rpc/event.h"
 #include "sluice/rpc/prepare_grpc.h"
 #include "sluice/rpc/recv_chunks.h"
+#include "sluice/rpc/send_buffer.h"
 #include "sluice/rpc/tls_probe.h"
 
 namespace sluice {
@@ -64,6 +65,7 @@ struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
   TlsIdentityPtr tls;
   std::shared_ptr<OpenCall> self;
   CallCounters::Counts* counts = nullptr;
+  bool large = false;
   std::shared_ptr<LastAnswer> last_answer;
 
   void Start() {
@@ -79,6 +81,8 @@ struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
                                      std::memory_order_relaxed);
     if (result.ok()) {
       last_answer->store(CoarseNow(), std::memory_order_relaxed);
+      // The next one will gain: before, nobody knows the connection.
+      if (large) KeepSendsInCache(context.peer());
     }
     // Who cancelled knows better why than the transport.
     if (absl::IsCancelled(result) && cancellation != nullptr &&
@@ -128,6 +132,7 @@ class GrpcChannel : public RpcChannel {
     call->counts->calls.fetch_add(1, std::memory_order_relaxed);
     call->counts->request_bytes.fetch_add(
         static_cast<int64_t>(request.Length()), std::memory_order_relaxed);
+    call->large = request.Length() >= kLargeMessage;
     call->last_answer = last_answer_;
     call->done = std::move(done);
     call->context.set_wait_for_ready(options.wait_for_ready);

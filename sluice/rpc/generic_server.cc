@@ -16,6 +16,7 @@
 #include "sluice/rpc/event.h"
 #include "sluice/rpc/lane_server.h"
 #include "sluice/rpc/prepare_grpc.h"
+#include "sluice/rpc/send_buffer.h"
 
 namespace sluice {
 namespace {
@@ -65,6 +66,7 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
 
   void Reply(grpc::ByteBuffer response) override {
     response_.Swap(&response);
+    if (response_.Length() >= kLargeMessage) KeepSendsInCache(peer());
     if (counts_ != nullptr) {
       counts_->response_bytes.fetch_add(
           static_cast<int64_t>(response_.Length()), std::memory_order_relaxed);

@@ -13,6 +13,7 @@
 #include "sluice/rpc/byte_buffer.h"
 #include "sluice/rpc/client_call.h"
 #include "sluice/rpc/lane_channel.h"
+#include "sluice/rpc/send_buffer.h"
 #include "sluice/rpc/testing/lane_only.h"
 
 namespace sluice {
@@ -72,16 +73,36 @@ class GenericServerTest : public testing::Test {
     options.wait_for_ready = true;
     return CallAtOnce(path, options);
   }
-  std::shared_ptr<Answer> CallAtOnce(const char* path,
-                                     const RpcChannel::Options& options = {}) {
+  std::shared_ptr<Answer> CallAtOnce(
+      const char* path, const RpcChannel::Options& options = {},
+      const google::protobuf::MessageLite& request = pb::GetStatusRequest()) {
     auto answer = std::make_shared<Answer>();
-    channel_->Call(path, pb::GetStatusRequest(), options,
+    channel_->Call(path, request, options,
                    [answer](absl::Status status, grpc::ByteBuffer bytes) {
                      answer->status = std::move(status);
                      answer->bytes.Swap(&bytes);
                      answer->done.Notify();
                    });
     return answer;
+  }
+
+  // As clients that are not ours call: by gRPC, and it alone.
+  grpc::Status CallAsOthers(grpc::ClientContext& context,
+                            const google::protobuf::MessageLite& request) {
+    grpc::GenericStub stub(
+        grpc::CreateChannel(StrCat("localhost:", server_->port()),
+                            grpc::InsecureChannelCredentials()));
+    grpc::CompletionQueue queue;
+    const auto call =
+        stub.PrepareUnaryCall(&context, "/a/B", *ToByteBuffer(request), &queue);
+    call->StartCall();
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    call->Finish(&response, &status, &queue);
+    void* tag;
+    bool ok;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    return status;
   }
 
   Limits limits_;
@@ -142,21 +163,8 @@ TEST_F(GenericServerTest, ALongErrorKeepsItsCodeAtOtherClients) {
   Serve([&](const std::shared_ptr<ServerCall>& call) {
     call->Fail(NotFound(text));
   });
-  const auto channel =
-      grpc::CreateChannel(StrCat("localhost:", server_->port()),
-                          grpc::InsecureChannelCredentials());
-  grpc::GenericStub stub(channel);
   grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const auto reader = stub.PrepareUnaryCall(
-      &context, "/s/Fail", *ToByteBuffer(pb::GetStatusRequest()), &queue);
-  reader->StartCall();
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  reader->Finish(&answer, &status, &queue);
-  void* tag;
-  bool ok;
-  ASSERT_TRUE(queue.Next(&tag, &ok));
+  const grpc::Status status = CallAsOthers(context, pb::GetStatusRequest());
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_THAT(status.error_message(), testing::EndsWith(" ... [truncated]"));
 }
@@ -277,13 +285,7 @@ TEST_F(GenericServerTest, ARequestThatFindsNoRoomIsRefused) {
   const auto send = [&](size_t bytes) {
     pb::RegisterGraphRequest request;
     request.set_session_handle(std::string(bytes, 'x'));
-    auto answer = std::make_shared<Answer>();
-    channel_->Call("/s/Large", *ToByteBuffer(request), {},
-                   [answer](absl::Status status, grpc::ByteBuffer) {
-                     answer->status = std::move(status);
-                     answer->done.Notify();
-                   });
-    return answer->Wait();
+    return CallAtOnce("/s/Large", {}, request)->Wait();
   };
   EXPECT_EQ(send(200 << 20).code(), absl::StatusCode::kResourceExhausted);
   SLUICE_EXPECT_OK(send(1000));
@@ -296,25 +298,12 @@ TEST_F(GenericServerTest, ACompressedRequestIsRefused) {
     ++served;
     call->Reply(*ToByteBuffer(pb::GetStatusResponse()));
   });
-  grpc::GenericStub stub(
-      grpc::CreateChannel(StrCat("localhost:", server_->port()),
-                          grpc::InsecureChannelCredentials()));
   pb::RegisterGraphRequest request;
   request.set_session_handle(std::string(1 << 20, 'x'));
   const auto send = [&](grpc_compression_algorithm algorithm) {
-    grpc::CompletionQueue queue;
     grpc::ClientContext context;
     context.set_compression_algorithm(algorithm);
-    auto call =
-        stub.PrepareUnaryCall(&context, "/a/B", *ToByteBuffer(request), &queue);
-    call->StartCall();
-    grpc::ByteBuffer response;
-    grpc::Status status;
-    call->Finish(&response, &status, &queue);
-    void* tag;
-    bool ok;
-    EXPECT_TRUE(queue.Next(&tag, &ok));
-    return status.error_code();
+    return CallAsOthers(context, request).error_code();
   };
   EXPECT_EQ(send(GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(send(GRPC_COMPRESS_DEFLATE), grpc::StatusCode::UNIMPLEMENTED);
@@ -322,27 +311,66 @@ TEST_F(GenericServerTest, ACompressedRequestIsRefused) {
   EXPECT_EQ(send(GRPC_COMPRESS_NONE), grpc::StatusCode::OK);
 }
 
+// Of each connection of this process that has one end at `port`.
+std::vector<int> SendBuffersAt(int port) {
+  std::vector<int> buffers;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_in6 near = {}, far = {};  // The port is where IPv4 has it.
+    socklen_t size = sizeof(near);
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&near), &size) != 0) {
+      continue;
+    }
+    size = sizeof(far);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&far), &size) != 0 ||
+        (ntohs(near.sin6_port) != port && ntohs(far.sin6_port) != port)) {
+      continue;
+    }
+    int bytes = 0;
+    size = sizeof(bytes);
+    getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &size);
+    buffers.push_back(bytes);
+  }
+  return buffers;
+}
+
+TEST_F(GenericServerTest, TheKernelHoldsLittleOfWhatIsLarge) {
+  pb::RegisterGraphRequest large;
+  large.set_session_handle(std::string(2 * kLargeMessage, 'x'));
+  Serve([&](const std::shared_ptr<ServerCall>& call) {
+    call->Reply(*ToByteBuffer(large));
+  });
+  const int port = server_->port();
+  for (int i = 0; i < 2; ++i) {
+    SLUICE_ASSERT_OK(CallAtOnce("/s/Large", {}, large)->Wait());
+  }
+  // One that is not used yet, to compare.
+  const int other = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<uint16_t>(port));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(other, reinterpret_cast<sockaddr*>(&at), sizeof(at)), 0);
+  int untouched = 0;
+  socklen_t size = sizeof(untouched);
+  getsockopt(other, SOL_SOCKET, SO_SNDBUF, &untouched, &size);
+  const std::vector<int> buffers = SendBuffersAt(port);
+  close(other);
+  EXPECT_EQ(std::count_if(buffers.begin(), buffers.end(),
+                          [&](int bytes) { return bytes < untouched; }),
+            2)
+      << "the server's end and the client's: "
+      << testing::PrintToString(buffers);
+}
+
 TEST_F(GenericServerTest, HeadersOverTheLimitAreRefused) {
   limits_.metadata_bytes = 10000;
   Serve([](std::shared_ptr<ServerCall> call) {
     call->Reply(*ToByteBuffer(pb::GetStatusResponse()));
   });
-  grpc::GenericStub stub(
-      grpc::CreateChannel(StrCat("localhost:", server_->port()),
-                          grpc::InsecureChannelCredentials()));
   for (const int size : {5000, 20000}) {
-    grpc::CompletionQueue queue;
     grpc::ClientContext context;
     context.AddMetadata("x", std::string(size, 'x'));
-    auto call = stub.PrepareUnaryCall(
-        &context, "/a/B", *ToByteBuffer(pb::GetStatusRequest()), &queue);
-    call->StartCall();
-    grpc::ByteBuffer response;
-    grpc::Status status;
-    call->Finish(&response, &status, &queue);
-    void* tag;
-    bool ok;
-    ASSERT_TRUE(queue.Next(&tag, &ok));
+    const grpc::Status status = CallAsOthers(context, pb::GetStatusRequest());
     EXPECT_EQ(status.error_code(), size == 5000
                                        ? grpc::StatusCode::OK
                                        : grpc::StatusCode::RESOURCE_EXHAUSTED)
