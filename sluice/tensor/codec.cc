@@ -80,14 +80,21 @@ int64_t ElementBytes(DType dtype) {
   return static_cast<int64_t>(ElementSize(dtype));
 }
 
+// What the values take in a tensor, where the last one given stands for all
+// that follow; strings that are given have their bytes in the message.
 absl::StatusOr<int64_t> TypedBytesOf(const pb::TensorProto& proto, DType dtype,
                                      const Shape& shape) {
-  int64_t element = ElementBytes(dtype);
-  if (dtype == DType::kString && proto.string_val_size() > 0) {
-    element += static_cast<int64_t>(proto.string_val().rbegin()->size());
-  }
+  const int64_t element = ElementBytes(dtype);
+  const int64_t given = proto.string_val_size();
+  const int64_t last =
+      given == 0 ? 0
+                 : static_cast<int64_t>(proto.string_val().rbegin()->size());
   if (shape.size() <= kMaxRepeatedBytes / element) {
-    return shape.size() * element;
+    const int64_t bytes = shape.size() * element;
+    const int64_t repeated = std::max<int64_t>(shape.size() - given, 0);
+    if (last == 0 || repeated <= (kMaxRepeatedBytes - bytes) / last) {
+      return bytes + repeated * last;
+    }
   }
   return InvalidArgument("TensorProto of shape ", shape.DebugString(),
                          " and type ", DTypeName(dtype),

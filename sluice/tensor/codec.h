@@ -33,8 +33,9 @@ absl::StatusOr<Tensor> TensorFromProto(const pb::TensorProto& proto);
 absl::StatusOr<Tensor> TensorFromProto(pb::TensorProto&& proto);
 
 // The bytes that `proto` takes as a tensor beyond those that tensor_content
-// has: of typed values all, each as often as it repeats; of strings and handles
-// in there what an empty one takes; of numbers in there none.
+// has: of typed values all, each as often as it repeats, but of strings only
+// what the repeated ones hold; of strings and handles in there what an empty
+// one takes; of numbers in there none.
 absl::StatusOr<int64_t> BytesBeyondContent(const pb::TensorProto& proto);
 
 // The form of calls between tasks: everything in tensor_content.

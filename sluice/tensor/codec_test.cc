@@ -129,6 +129,22 @@ TEST(TensorCodec, RepeatsTheLastTypedValue) {
   EXPECT_EQ(Decode("dtype: DT_FLOAT int_val: 3")->scalar<float>(), 0);
 }
 
+TEST(TensorCodec, ALongLastStringIsNotTakenForAll) {
+  pb::TensorProto proto;
+  proto.set_dtype(pb::DT_STRING);
+  proto.mutable_tensor_shape()->add_dim()->set_size(1000);
+  for (int i = 0; i < 999; ++i) proto.add_string_val("short");
+  proto.add_string_val(std::string(4 << 20, 'x'));
+  const absl::StatusOr<Tensor> tensor = TensorFromProto(proto);
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  EXPECT_EQ(tensor->data<std::string>()[998], "short");
+  EXPECT_EQ(tensor->data<std::string>()[999].size(), 4 << 20);
+  EXPECT_LT(*BytesBeyondContent(proto), 100'000);
+  // If it stands for others too, they count.
+  proto.mutable_tensor_shape()->mutable_dim(0)->set_size(1001);
+  EXPECT_GT(*BytesBeyondContent(proto), 4 << 20);
+}
+
 TEST(TensorCodec, BadMessagesAreErrors) {
   EXPECT_THAT(ErrorOf("float_val: 1"), HasSubstr("dtype 0"));
   EXPECT_THAT(ErrorOf("dtype: DT_FLOAT_REF"), HasSubstr("dtype 101"));
