@@ -30,7 +30,7 @@ struct Slot {
   enum class Kind : uint8_t { kEmpty, kValue, kRef, kAlias, kDead };
 
   Tensor tensor;
-  RefPtr<Variable> variable;
+  RefPtr<VariableState> variable;
   Kind kind = Kind::kEmpty;
 
   void Clear() {
@@ -128,7 +128,9 @@ class KernelContext {
   int num_outputs() const { return node().num_outputs(); }
   const Tensor& input(int i) const { return slots_[at_->inputs[i]].tensor; }
   // For inputs of a ref type.
-  Variable& variable(int i) const { return *slots_[at_->inputs[i]].variable; }
+  VariableState& variable(int i) const {
+    return *slots_[at_->inputs[i]].variable;
+  }
   // False for a ref input whose variable was never assigned, and for an input
   // that is not there (the untaken branch of a Merge).
   bool has_input(int i) const {
@@ -152,7 +154,7 @@ class KernelContext {
     slot.tensor = std::move(value);
     slot.kind = Slot::Kind::kValue;
   }
-  void set_output_variable(int i, RefPtr<Variable> variable) {
+  void set_output_variable(int i, RefPtr<VariableState> variable) {
     Slot& slot = slots_[at_->first_output + i];
     slot.variable = std::move(variable);
     slot.kind = Slot::Kind::kRef;

@@ -98,7 +98,7 @@ namespace {
 // What a taker gets.
 Parcel Opened(Parcel parcel) {
   if (!parcel.variable) return parcel;
-  parcel.tensor = static_cast<const Variable&>(*parcel.variable).Read();
+  parcel.tensor = static_cast<const VariableState&>(*parcel.variable).Read();
   parcel.variable = nullptr;
   return parcel;
 }

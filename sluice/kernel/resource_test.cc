@@ -133,7 +133,7 @@ TEST(ContainerName, IsWhatTensorFlowAccepts) {
 }
 
 TEST(Variable, AWriterNeverChangesWhatAReaderHolds) {
-  Variable variable(DType::kFloat);
+  VariableState variable(DType::kFloat);
   EXPECT_FALSE(variable.initialized());
   variable.Assign(Tensor::Of<float>({2}, {1, 2}));
   const Tensor snapshot = variable.Read();
@@ -146,7 +146,7 @@ TEST(Variable, AWriterNeverChangesWhatAReaderHolds) {
 }
 
 TEST(Variable, AWriterAloneWritesInPlace) {
-  Variable variable(DType::kFloat);
+  VariableState variable(DType::kFloat);
   variable.Assign(Tensor::Of<float>({2}, {1, 2}));
   const void* before = variable.Read().raw();
   {
@@ -156,7 +156,7 @@ TEST(Variable, AWriterAloneWritesInPlace) {
 }
 
 TEST(Variable, NothingCannotBeUpdated) {
-  Variable variable(DType::kFloat);
+  VariableState variable(DType::kFloat);
   MutexLock lock(variable.mu());
   EXPECT_FALSE(variable.mutable_value().ok());
 }

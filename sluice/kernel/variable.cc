@@ -4,7 +4,7 @@
 
 namespace sluice {
 
-absl::StatusOr<Tensor*> Variable::mutable_value() {
+absl::StatusOr<Tensor*> VariableState::mutable_value() {
   if (!value_.initialized()) {
     return FailedPrecondition("Attempting to use uninitialized value");
   }
@@ -19,7 +19,7 @@ absl::StatusOr<Tensor*> Variable::mutable_value() {
   return &value_;
 }
 
-std::string Variable::DebugString() const {
+std::string VariableState::DebugString() const {
   MutexLock lock(mu_);
   if (!value_.initialized()) {
     return StrCat("variable ", DTypeName(dtype_), " uninitialized");

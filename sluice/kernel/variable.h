@@ -1,6 +1,6 @@
-// Variable: a tensor that steps share. Readers get the current tensor and never
-// a torn one: a writer changes the buffer in place only while nobody else holds
-// it, and otherwise writes into a copy (DESIGN D3).
+// VariableState: a tensor that steps share. Readers get the current tensor and
+// never a torn one: a writer changes the buffer in place only while nobody else
+// holds it, and otherwise writes into a copy (DESIGN D3).
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 namespace sluice {
 
 // Thread-safe.
-class Variable : public Resource {
+class VariableState : public Resource {
  public:
-  explicit Variable(DType dtype) : dtype_(dtype) {}
+  explicit VariableState(DType dtype) : dtype_(dtype) {}
 
   DType dtype() const { return dtype_; }
 
@@ -52,9 +52,9 @@ class Variable : public Resource {
 
 // The state behind a VariableV2 node. Kept apart from resource variables of the
 // same name, as TensorFlow does.
-class RefVariable : public Variable {
+class RefVariable : public VariableState {
  public:
-  using Variable::Variable;
+  using VariableState::VariableState;
 };
 
 }  // namespace sluice

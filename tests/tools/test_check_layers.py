@@ -70,6 +70,17 @@ def test_ops_ask_their_device_for_files(tree):
     assert "a_test.cc" not in output
 
 
+def test_a_class_is_in_one_header(tree):
+    variable = "namespace sluice {\nclass Variable final : public B {\n};\n}\n"
+    write(tree, {"sluice/base/b.h": variable, "sluice/graph/b.h": variable,
+                 "tools/b.h": variable.replace("sluice", "sluice::tools"),
+                 "sluice/base/testing/b.h": variable})
+    code, output = check(tree)
+    assert code == 1
+    assert "sluice/base/b.h has a class sluice::Variable too" in output
+    assert "1 problems" in output
+
+
 def test_tests_may_include_any_folder(tree):
     include = '#include "sluice/graph/a.h"\n#include <grpcpp/grpcpp.h>\n'
     write(tree, {"sluice/base/b_test.cc": include,

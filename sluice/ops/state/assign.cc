@@ -70,18 +70,19 @@ absl::Status AssignVariableShape(ShapeContext& c) {
   return MergeShapes(handle.shape, c.input(1)).status();
 }
 
-absl::StatusOr<RefPtr<Variable>> FindOrMake(const KernelContext& ctx,
-                                            VariableCache& cache) {
-  if (RefPtr<Variable> kept = cache.Find(ctx.input(0))) return kept;
+absl::StatusOr<RefPtr<VariableState>> FindOrMake(const KernelContext& ctx,
+                                                 VariableCache& cache) {
+  if (RefPtr<VariableState> kept = cache.Find(ctx.input(0))) return kept;
   const uint64_t epoch = ResourceEpoch();
   SLUICE_ASSIGN_OR_RETURN(const ResourceHandle* handle,
                           HandleAt(ctx, 0, kVariableType));
-  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
-                          ctx.resources().LookupOrCreate<Variable>(
-                              handle->container, handle->name,
-                              [&]() -> absl::StatusOr<RefPtr<Variable>> {
-                                return MakeRef<Variable>(ctx.input(1).dtype());
-                              }));
+  SLUICE_ASSIGN_OR_RETURN(
+      RefPtr<VariableState> variable,
+      ctx.resources().LookupOrCreate<VariableState>(
+          handle->container, handle->name,
+          [&]() -> absl::StatusOr<RefPtr<VariableState>> {
+            return MakeRef<VariableState>(ctx.input(1).dtype());
+          }));
   cache.Keep(ctx.input(0), epoch, variable);
   return variable;
 }
@@ -89,7 +90,7 @@ absl::StatusOr<RefPtr<Variable>> FindOrMake(const KernelContext& ctx,
 absl::Status AssignVariable(KernelContext& ctx,
                             LockedVariables::Caches& caches) {
   const Tensor& value = ctx.input(1);
-  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
+  SLUICE_ASSIGN_OR_RETURN(RefPtr<VariableState> variable,
                           FindOrMake(ctx, caches[0]));
   if (variable->dtype() != value.dtype()) {
     return InvalidArgument(

@@ -65,8 +65,8 @@ Tensor MakeHandle(const Device& device, const ResourceName& name,
   return Tensor::Scalar<ResourceHandle>(std::move(handle));
 }
 
-RefPtr<Variable> MakeStringHandle(const ResourceName& name) {
-  auto variable = MakeRef<Variable>(DType::kString);
+RefPtr<VariableState> MakeStringHandle(const ResourceName& name) {
+  auto variable = MakeRef<VariableState>(DType::kString);
   variable->Assign(Tensor::Vector<std::string>({name.container, name.name}));
   return variable;
 }

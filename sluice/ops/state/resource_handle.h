@@ -42,7 +42,7 @@ Tensor MakeHandle(const Device& device, const ResourceName& name,
                   std::string_view type);
 // The string form: [container, name] in a variable, as handles of type
 // Ref(string) are passed on.
-RefPtr<Variable> MakeStringHandle(const ResourceName& name);
+RefPtr<VariableState> MakeStringHandle(const ResourceName& name);
 
 // What input `i` names, whichever form it has; an error if that is a resource
 // of another device or kind.

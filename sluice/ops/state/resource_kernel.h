@@ -73,7 +73,7 @@ class SharedResourceKernel : public Kernel {
   const bool private_;
   Device& device_;
   const Tensor handle_;
-  const RefPtr<Variable> string_handle_;
+  const RefPtr<VariableState> string_handle_;
   std::atomic<bool> found_{false};
   Mutex mu_;
   RefPtr<R> resource_ SLUICE_GUARDED_BY(mu_);

@@ -57,7 +57,7 @@ absl::Status ReadShape(ShapeContext& c) {
 }
 
 absl::Status Read(KernelContext& ctx, LockedVariables::Caches& caches) {
-  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
+  SLUICE_ASSIGN_OR_RETURN(RefPtr<VariableState> variable,
                           FindVariable(ctx, 0, caches[0]));
   Tensor value = variable->Read();
   if (!value.initialized()) return UninitializedVariable(ctx, 0);
@@ -83,7 +83,7 @@ absl::Status IsInitialized(KernelContext& ctx) {
   SLUICE_ASSIGN_OR_RETURN(const ResourceHandle* handle,
                           HandleAt(ctx, 0, kVariableType));
   auto variable =
-      ctx.resources().Lookup<Variable>(handle->container, handle->name);
+      ctx.resources().Lookup<VariableState>(handle->container, handle->name);
   ctx.set_output(
       0, Tensor::Scalar<bool>(variable.ok() && (*variable)->initialized()));
   return absl::OkStatus();
@@ -91,7 +91,7 @@ absl::Status IsInitialized(KernelContext& ctx) {
 
 absl::Status ShapeOfVariable(KernelContext& ctx,
                              LockedVariables::Caches& caches) {
-  SLUICE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
+  SLUICE_ASSIGN_OR_RETURN(RefPtr<VariableState> variable,
                           FindVariable(ctx, 0, caches[0]));
   const Tensor value = variable->Read();
   if (!value.initialized()) return UninitializedVariable(ctx, 0);
@@ -119,7 +119,7 @@ absl::Status Destroy(KernelContext& ctx) {
   SLUICE_ASSIGN_OR_RETURN(const ResourceHandle* handle,
                           HandleAt(ctx, 0, kVariableType));
   const absl::Status deleted =
-      ctx.resources().Delete<Variable>(handle->container, handle->name);
+      ctx.resources().Delete<VariableState>(handle->container, handle->name);
   if (absl::IsNotFound(deleted) && ctx.attr<bool>("ignore_lookup_error")) {
     return absl::OkStatus();
   }

@@ -47,7 +47,7 @@ class RefVariableKernel : public Kernel {
   }
 
  private:
-  absl::StatusOr<RefPtr<Variable>> Find(KernelContext& ctx) const {
+  absl::StatusOr<RefPtr<VariableState>> Find(KernelContext& ctx) const {
     SLUICE_ASSIGN_OR_RETURN(RefPtr<RefVariable> variable,
                             ctx.resources().LookupOrCreate<RefVariable>(
                                 name_.container, name_.name,
@@ -69,7 +69,7 @@ class RefVariableKernel : public Kernel {
   const DType dtype_;
   Mutex mu_;
   uint64_t epoch_ SLUICE_GUARDED_BY(mu_) = 0;
-  RefPtr<Variable> variable_ SLUICE_GUARDED_BY(mu_);
+  RefPtr<VariableState> variable_ SLUICE_GUARDED_BY(mu_);
 };
 
 absl::Status IsInitialized(KernelContext& ctx) {

@@ -26,7 +26,7 @@ std::string NoSuchVariable(const ResourceHandle& handle) {
 
 }  // namespace
 
-RefPtr<Variable> VariableCache::Find(const Tensor& handle) {
+RefPtr<VariableState> VariableCache::Find(const Tensor& handle) {
   MutexLock lock(mu_);
   if (epoch_ != ResourceEpoch() || !handle.SharesBufferWith(handle_)) {
     return nullptr;
@@ -35,7 +35,7 @@ RefPtr<Variable> VariableCache::Find(const Tensor& handle) {
 }
 
 void VariableCache::Keep(const Tensor& handle, uint64_t epoch,
-                         RefPtr<Variable> variable) {
+                         RefPtr<VariableState> variable) {
   // What was kept before goes after the lock.
   Tensor kept = handle;
   MutexLock lock(mu_);
@@ -44,14 +44,15 @@ void VariableCache::Keep(const Tensor& handle, uint64_t epoch,
   epoch_ = epoch;
 }
 
-absl::StatusOr<RefPtr<Variable>> FindVariable(const KernelContext& ctx, int i,
-                                              VariableCache& cache) {
-  if (RefPtr<Variable> kept = cache.Find(ctx.input(i))) return kept;
+absl::StatusOr<RefPtr<VariableState>> FindVariable(const KernelContext& ctx,
+                                                   int i,
+                                                   VariableCache& cache) {
+  if (RefPtr<VariableState> kept = cache.Find(ctx.input(i))) return kept;
   const uint64_t epoch = ResourceEpoch();
   SLUICE_ASSIGN_OR_RETURN(const ResourceHandle* handle,
                           HandleAt(ctx, i, kVariableType));
   auto found =
-      ctx.resources().Lookup<Variable>(handle->container, handle->name);
+      ctx.resources().Lookup<VariableState>(handle->container, handle->name);
   if (found.ok()) {
     cache.Keep(ctx.input(i), epoch, *found);
     return found;
@@ -74,7 +75,7 @@ absl::Status UninitializedVariable(const KernelContext& ctx, int i) {
   return UninitializedResource(*handle, NoSuchVariable(*handle));
 }
 
-absl::Status StoreValue(Variable& variable, const Tensor& value) {
+absl::Status StoreValue(VariableState& variable, const Tensor& value) {
   if (value.unique() && !value.buffer()->borrowed()) {
     variable.Assign(value);
     return absl::OkStatus();
@@ -105,7 +106,7 @@ absl::Status LockedVariables::Lock(const KernelContext& ctx, int count,
     SLUICE_NO_THREAD_SAFETY_ANALYSIS {
   for (int i = 0; i < count; ++i) {
     if (IsRef(ctx.node().input_type(i))) {
-      variables_[i] = RefPtr<Variable>::Share(&ctx.variable(i));
+      variables_[i] = RefPtr<VariableState>::Share(&ctx.variable(i));
     } else {
       SLUICE_ASSIGN_OR_RETURN(variables_[i], FindVariable(ctx, i, caches[i]));
     }

@@ -17,21 +17,22 @@ class VariableCache {
  public:
   // What was kept for this very handle; null if there is none, or if it may be
   // gone since.
-  RefPtr<Variable> Find(const Tensor& handle);
+  RefPtr<VariableState> Find(const Tensor& handle);
   // `epoch` is the ResourceEpoch() from before `variable` was looked up.
-  void Keep(const Tensor& handle, uint64_t epoch, RefPtr<Variable> variable);
+  void Keep(const Tensor& handle, uint64_t epoch,
+            RefPtr<VariableState> variable);
 
  private:
   Mutex mu_;
   Tensor handle_ SLUICE_GUARDED_BY(mu_);
   uint64_t epoch_ SLUICE_GUARDED_BY(mu_) = 0;
-  RefPtr<Variable> variable_ SLUICE_GUARDED_BY(mu_);
+  RefPtr<VariableState> variable_ SLUICE_GUARDED_BY(mu_);
 };
 
 // The variable behind resource input `i`. FailedPrecondition, with the word
 // "uninitialized" that session managers look for, if there is none yet.
-absl::StatusOr<RefPtr<Variable>> FindVariable(const KernelContext& ctx, int i,
-                                              VariableCache& cache);
+absl::StatusOr<RefPtr<VariableState>> FindVariable(const KernelContext& ctx,
+                                                   int i, VariableCache& cache);
 
 // What a kernel says when the variable at input `i`, ref or resource, has no
 // value.
@@ -39,7 +40,7 @@ absl::Status UninitializedVariable(const KernelContext& ctx, int i);
 
 // Makes `value` the value of `variable`. Takes the memory over if nobody else
 // uses it, else copies, into the old memory where that is possible: it is warm.
-absl::Status StoreValue(Variable& variable, const Tensor& value);
+absl::Status StoreValue(VariableState& variable, const Tensor& value);
 
 // The variables that one kernel updates: its inputs 0, 1, … of ref or resource
 // type. Locked, in an order that is the same for everyone, until destruction.
@@ -65,8 +66,8 @@ class LockedVariables {
  private:
   void Unlock();
 
-  std::array<RefPtr<Variable>, kMax> variables_;
-  std::array<Variable*, kMax> order_ = {};
+  std::array<RefPtr<VariableState>, kMax> variables_;
+  std::array<VariableState*, kMax> order_ = {};
   int locked_ = 0;
 };
 

@@ -100,7 +100,7 @@ TEST(TemporaryVariable, EndsWithDestroyWhichGivesItsValue) {
 }
 
 TEST(StoreValue, TakesOverMemoryThatNobodyElseUses) {
-  auto variable = MakeRef<Variable>(DType::kFloat);
+  auto variable = MakeRef<VariableState>(DType::kFloat);
   Tensor value = Tensor::Vector<float>({1, 2});
   const void* memory = value.raw();
   SLUICE_ASSERT_OK(StoreValue(*variable, value));
@@ -108,7 +108,7 @@ TEST(StoreValue, TakesOverMemoryThatNobodyElseUses) {
 }
 
 TEST(StoreValue, CopiesSharedValuesIntoItsOldMemory) {
-  auto variable = MakeRef<Variable>(DType::kFloat);
+  auto variable = MakeRef<VariableState>(DType::kFloat);
   SLUICE_ASSERT_OK(StoreValue(*variable, Tensor::Vector<float>({1, 2})));
   const void* memory = variable->Read().raw();
   const Tensor value = Tensor::Of<float>({2, 1}, {3, 4});
@@ -119,7 +119,7 @@ TEST(StoreValue, CopiesSharedValuesIntoItsOldMemory) {
 }
 
 TEST(StoreValue, LeavesSnapshotsAlone) {
-  auto variable = MakeRef<Variable>(DType::kFloat);
+  auto variable = MakeRef<VariableState>(DType::kFloat);
   SLUICE_ASSERT_OK(StoreValue(*variable, Tensor::Vector<float>({1, 2})));
   const Tensor snapshot = variable->Read();
   const Tensor value = Tensor::Vector<float>({3, 4});
@@ -130,7 +130,7 @@ TEST(StoreValue, LeavesSnapshotsAlone) {
 }
 
 TEST(StoreValue, DoesNotKeepBorrowedMemory) {
-  auto variable = MakeRef<Variable>(DType::kFloat);
+  auto variable = MakeRef<VariableState>(DType::kFloat);
   float memory[2] = {1, 2};
   SLUICE_ASSERT_OK(StoreValue(
       *variable,
