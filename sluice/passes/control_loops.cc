@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "sluice/base/status.h"
 #include "sluice/graph/frames.h"
@@ -31,10 +32,38 @@ class ControlLoopBuilder {
           Node * merge, MergeOf(frames_.frame[id], node->assigned_device()));
       graph_.AddControlEdge(merge, node);
     }
-    return absl::OkStatus();
+    return LoopWhereInvariantsAreSent(num_nodes);
   }
 
  private:
+  // What does not change in a loop is sent in each iteration, so its device
+  // must have them, though nothing else there does.
+  absl::Status LoopWhereInvariantsAreSent(int num_nodes) {
+    std::set<std::pair<int, std::string>> looping;
+    for (int id = 0; id < num_nodes; ++id) {
+      const Node* node = graph_.node(id);
+      if (IsNextIteration(*node)) {
+        looping.emplace(frames_.frame[id], node->assigned_device());
+      }
+    }
+    for (int id = 0; id < num_nodes; ++id) {
+      const Node* node = graph_.node(id);
+      const int frame = frames_.OfOutputs(*node);
+      if (frame == 0 || !GoesElsewhere(*node) ||
+          looping.contains({frame, node->assigned_device()})) {
+        continue;
+      }
+      SLUICE_RETURN_IF_ERROR(MergeOf(frame, node->assigned_device()).status());
+    }
+    return absl::OkStatus();
+  }
+
+  static bool GoesElsewhere(const Node& node) {
+    return std::ranges::any_of(node.out_edges(), [&](const OutEdge& edge) {
+      return edge.dst->assigned_device() != node.assigned_device();
+    });
+  }
+
   // So that the back edge of a loop is never cut, and a value that a branch
   // does not need stays where it is.
   void MoveToItsValue(int id) {

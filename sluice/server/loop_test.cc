@@ -92,6 +92,54 @@ TEST_F(LoopTest, LoopsInLoopsSpanTasks) {
   ExpectEnd(graph, end, 13.0f);
 }
 
+// Sent in each iteration of a loop of which the ps has nothing else. Hangs in
+// TensorFlow.
+TEST_F(LoopTest, ABodyReadsAVariableOfATaskThatIsNotInTheLoop) {
+  Graph graph;
+  Scope scope(graph);
+  const Scope ps = scope.Device(kPs);
+  const Output variable =
+      ps.Add("VariableV2", {},
+             {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
+  Node* const assign = ps.AddNode("Assign", {variable, ps.Scalar(2.0f)});
+  const auto read = [&](const std::string& name, Output x) {
+    const Output ref = ps.Add("RefEnter", {variable},
+                              {{"frame_name", name}, {"is_constant", true}});
+    return scope.Device(kWorker).Add("Add", {x, ref});
+  };
+  const Output end = Loop(scope, "loop", scope.Scalar(1.0f), 6.0f,
+                          [&](Output x) { return read("loop", x); });
+  ASSERT_TRUE(scope.ok()) << scope.status();
+  auto session = Open(Remote(*worker0_), graph);
+  SLUICE_ASSERT_OK(session->Run({}, {}, {assign}, nullptr));
+  std::vector<Tensor> out;
+  SLUICE_ASSERT_OK(session->Run({}, {end}, {}, &out));
+  EXPECT_EQ(out[0].scalar<float>(), 7.0f);
+}
+
+TEST_F(LoopTest, WhatDoesNotChangeIsMadeOnAnotherTaskInEachLoop) {
+  Graph graph;
+  Scope scope(graph);
+  const auto add_two = [&](const std::string& name, Output two, Output x) {
+    const Scope ps = scope.Device(kPs);
+    // A plain Enter goes where its value is used first.
+    const Output inside =
+        ps.Add("Enter", {two}, {{"frame_name", name}, {"is_constant", true}});
+    return scope.Device(kWorker).Add("Add", {x, ps.Add("Neg", {inside})});
+  };
+  const Output minus_two = scope.Scalar(-2.0f);
+  const Output end =
+      Loop(scope, "outer", scope.Scalar(1.0f), 20.0f, [&](Output x) {
+        const Output in_outer = scope.Device(kPs).Add(
+            "Enter", {minus_two},
+            {{"frame_name", "outer"}, {"is_constant", true}});
+        return Loop(scope, "inner", add_two("outer", minus_two, x), 10.0f,
+                    [&](Output y) { return add_two("inner", in_outer, y); });
+      });
+  ASSERT_TRUE(scope.ok()) << scope.status();
+  ExpectEnd(graph, end, 21.0f);
+}
+
 TEST_F(LoopTest, ACutLoopNeedsACondition) {
   Graph graph;
   Scope scope(graph);
