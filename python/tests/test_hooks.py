@@ -71,6 +71,16 @@ def error_of(text):
         getattr(tf.errors, code))(None, None, message)
 
 
+def creator_that_misses(names):
+    """Its model lacks `names` once, if they are there; then it is ready."""
+    def look():
+        missing = np.array(names, object)
+        names.clear()
+        return missing
+    return tf.train.ChiefSessionCreator(tf.train.Scaffold(
+        ready_op=tf.py_func(look, [], tf.string)))
+
+
 CALLS = {"step": RUN, "half": RUN[:3], "anew": START[2:],
          "end": ["a.end", "b.end"]}
 
@@ -83,6 +93,7 @@ class Acting(Recorder):
     def __init__(self, name, log, act):
         super().__init__(name, log)
         self.act = act
+        self.missing = []
 
     def after_run(self, run_context, run_values):
         super().after_run(run_context, run_values)
@@ -90,6 +101,8 @@ class Acting(Recorder):
         if self.steps == 2 and self.act == "stop":
             run_context.request_stop()
         elif self.steps == 2 and self.act.startswith("error "):
+            if "uninitialized value" in self.act:
+                self.missing.append("w")
             raise error_of(self.act[len("error "):])
 
 
@@ -99,9 +112,11 @@ def test_hooks_are_called_in_order_however_it_ends(step, name, act,
     log = []
     expected = START + [c for word in calls.split() for c in CALLS[word]]
     got = "OK"
+    acting = Acting("a", log, act)
     try:
         with tf.train.MonitoredSession(
-                hooks=[Acting("a", log, act), Recorder("b", log)]) as session:
+                creator_that_misses(acting.missing),
+                hooks=[acting, Recorder("b", log)]) as session:
             for _ in range(2):
                 session.run(step)
             assert session.should_stop() == (act == "stop")
@@ -215,25 +230,57 @@ def test_a_session_unfinalizes_its_graph(graph, step):
     tf.constant(1)
 
 
-@pytest.mark.parametrize("text, sessions", [
-    ("Attempting to use uninitialized value w", 2), ("not this", 1)])
+class Sessions(tf.train.SessionRunHook):
+    """The coordinators of the sessions that were made."""
+
+    def __init__(self):
+        self.coords = []
+
+    def after_create_session(self, session, coord):
+        self.coords.append(coord)
+
+
+@pytest.mark.parametrize("text, missing, sessions", [
+    ("Attempting to use uninitialized value w", ["w"], 2),
+    ("Attempting to use uninitialized value w", [], 1),
+    ("not this", ["w"], 1)])
 def test_a_thread_may_be_the_first_to_see_an_empty_ps(graph, step, text,
-                                                      sessions):
-    class Failing(tf.train.SessionRunHook):
-        coords = []
-
-        def after_create_session(self, session, coord):
-            self.coords = self.coords + [coord]
-
-    hook = Failing()
+                                                      missing, sessions):
+    names = []
+    hook = Sessions()
     error = tf.errors.FailedPreconditionError(None, None, text)
     try:
-        with tf.train.MonitoredSession(hooks=[hook]) as session:
+        with tf.train.MonitoredSession(
+                creator_that_misses(names), hooks=[hook]) as session:
             session.run(step)
+            names.extend(missing)
             hook.coords[0].request_stop(error)
             assert session.should_stop() == (sessions == 1)
     except tf.errors.FailedPreconditionError:
         assert sessions == 1
+    assert len(hook.coords) == sessions
+
+
+class PlainCreator(tf.train.SessionCreator):
+    """One that a program brings; it cannot tell whether its model is ready."""
+
+    def create_session(self):
+        session = tf.Session()
+        session.run(tf.train.get_global_step().initializer)
+        return session
+
+
+@pytest.mark.parametrize("creator, sessions", [
+    (tf.train.ChiefSessionCreator, 1), (PlainCreator, 2)])
+def test_a_value_that_nobody_initializes_is_an_error_and_no_lost_task(
+        graph, step, creator, sessions):
+    forgotten = tf.get_variable("forgotten", initializer=0.0,
+                                collections=["mine"])
+    hook = Sessions()
+    with pytest.raises(tf.errors.FailedPreconditionError, match="forgotten"):
+        with tf.train.MonitoredSession(creator(), hooks=[hook]) as session:
+            assert session.run(step) == 1
+            session.run(forgotten)
     assert len(hook.coords) == sessions
 
 

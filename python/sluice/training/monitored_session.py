@@ -252,6 +252,13 @@ class _MonitoredSession(object):
                 _HookedSession(self.tf_sess, self._hooks), self.coord,
                 self._stop_grace_period_secs)
 
+        def model_is_ready(self):
+            creator = self._session_creator
+            # Programs bring creators of their own, which may not know.
+            if not hasattr(creator, "_get_session_manager"):
+                return None
+            return creator._get_session_manager().model_is_ready(self.tf_sess)
+
 
 class MonitoredSession(_MonitoredSession):
     """A session that runs hooks and recovers from lost tasks."""

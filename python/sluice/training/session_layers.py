@@ -90,16 +90,22 @@ def session_behind(sess):
         else sess
 
 
+def _finds_nothing(e):
+    """Whether a step read a variable that has no value."""
+    return (isinstance(e, errors.FailedPreconditionError) and
+            "uninitialized value" in e.message)
+
+
 class _RecoverableSession(_WrappedSession):
     """Makes a new session when a task was lost, and runs the step again."""
 
     def __init__(self, sess_creator):
         self._sess_creator = sess_creator
-        # Whether this process has seen the model ready and running.
-        self._has_run = False
         super().__init__(self._create_session())
 
     def _create_session(self):
+        # Whether a step of this session has found all it reads.
+        self._has_run = False
         wait = 0.05
         while True:
             try:
@@ -142,19 +148,29 @@ class _RecoverableSession(_WrappedSession):
 
     def _is_lost(self, e):
         """Whether an error means that a task lost its state."""
-        if isinstance(e, _PREEMPTION_ERRORS):
-            return True
-        # A parameter server may be back, empty, before anyone notices.
-        return (self._has_run and
-                isinstance(e, errors.FailedPreconditionError) and
-                "uninitialized value" in e.message)
+        return isinstance(e, _PREEMPTION_ERRORS) or (
+            _finds_nothing(e) and self._has_lost_values())
+
+    def _has_lost_values(self):
+        """Whether a parameter server is back, empty, before anyone noticed.
+
+        A program may also read what nobody initializes. A new session would
+        not help it, and initialize the model under everybody else.
+        """
+        try:
+            is_ready = self._sess_creator.model_is_ready()
+        except errors.OpError as e:
+            return isinstance(e, _PREEMPTION_ERRORS)
+        return self._has_run if is_ready is None else not is_ready
 
     def _close_lost(self):
         try:
             self.close()
+        except _PREEMPTION_ERRORS:
+            pass
         except Exception as e:
             # A thread of the session met the same.
-            if not self._is_lost(e):
+            if not _finds_nothing(e):
                 raise
 
     def _recovering(self, call):

@@ -291,6 +291,10 @@ class SessionManager(object):
     def _model_ready(self, sess):
         return _ready(self._ready_op, sess, "Model not ready")
 
+    def model_is_ready(self, sess):
+        """Whether all has a value; None if there is no op that tells."""
+        return None if self._ready_op is None else self._model_ready(sess)[0]
+
     def _model_ready_for_local_init(self, sess):
         return _ready(self._ready_for_local_init_op, sess,
                       "Model not ready for local init")

@@ -473,6 +473,9 @@ class _SessionMaker(object):
         return session_layers._CoordinatedSession(self.tf_sess, sv.coord,
                                                   sv._stop_grace_secs)
 
+    def model_is_ready(self):
+        return self._supervisor.session_manager.model_is_ready(self.tf_sess)
+
 
 class RecoveringSession(session_layers._RecoverableSession):
     """What a Supervisor that recovers gives for a Session.
