@@ -55,6 +55,43 @@ def test_cross_entropies_agree():
     assert a == pytest.approx(np.mean([0.4643687, 0.66573]), rel=1e-4)
 
 
+CROSS_ENTROPIES = [tf.nn.softmax_cross_entropy_with_logits,
+                   tf.nn.softmax_cross_entropy_with_logits_v2]
+
+
+@pytest.mark.parametrize("function", CROSS_ENTROPIES)
+@pytest.mark.parametrize("name", ["axis", "dim"])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_cross_entropy_sums_over_the_axis_it_is_given(function, name, axis,
+                                                        known):
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4) % 5
+    labels = np.float32(x == 2) / 2
+    logits = tf.placeholder(tf.float32, x.shape if known else None)
+    loss = function(labels=labels, logits=logits, **{name: axis})
+    expected = (labels * (np.log(np.exp(x).sum(axis, keepdims=True)) -
+                          x)).sum(axis)
+    if known:
+        assert loss.shape == expected.shape
+    np.testing.assert_allclose(value(loss, {logits: x}), expected, rtol=1e-5)
+
+
+def test_the_gradient_of_a_cross_entropy_follows_its_axis():
+    x = tf.constant(np.arange(6, dtype=np.float32).reshape(3, 2))
+    loss = tf.nn.softmax_cross_entropy_with_logits_v2(
+        labels=[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], logits=x, axis=0)
+    # As TensorFlow 1.15 has it.
+    np.testing.assert_allclose(
+        value(tf.gradients(loss, x)[0]),
+        [[-0.9841238, 0.0158762], [0.1173104, -0.8826896],
+         [0.8668134, 0.8668134]], atol=1e-6)
+
+
+def test_a_cross_entropy_has_no_axis_that_its_logits_lack():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Axis \(3\)"):
+        tf.nn.softmax_cross_entropy_with_logits_v2(labels=L, logits=P, axis=3)
+
+
 def test_the_total_has_regularization():
     w = tf.get_variable("w", [2], initializer=tf.ones_initializer(),
                         regularizer=lambda v: 0.5 * tf.reduce_sum(v * v))

@@ -47,17 +47,22 @@ def bias_add(value, bias, data_format=None, name=None):
                         data_format=data_format)
 
 
+def _check_axis(axis, rank):
+    if not -rank <= axis < rank:
+        raise errors.InvalidArgumentError(
+            None, None, "Axis (%s) must be in the range [%d, %d) where %d is "
+            "the number of dimensions in the input." %
+            (axis, -rank, rank, rank))
+
+
 def _over_axis(op_type, logits, axis, name):
     """A softmax works on the last axis; another one is swapped with it."""
     logits = ops.convert_to_tensor(logits)
     rank = logits.shape.ndims
     if axis is None or axis == -1 or (rank is not None and axis == rank - 1):
         return apply_op(op_type, name, logits=logits)
-    if rank is not None and not -rank <= axis < rank:
-        raise errors.InvalidArgumentError(
-            None, None, "Axis (%s) must be in the range [%d, %d) where %d is "
-            "the number of dimensions in the input." %
-            (axis, -rank, rank, rank))
+    if rank is not None:
+        _check_axis(axis, rank)
     array_ops.rank(logits)  # TensorFlow asks twice; names depend on it.
     if rank is not None:
         axis %= rank
@@ -125,13 +130,30 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None,
         return result
 
 
+def _with_axis_last(tensor, axis):
+    rank = tensor.shape.ndims
+    if axis == -1 or (rank is not None and axis == rank - 1):
+        return tensor
+    if rank is None:
+        rank = array_ops.rank(tensor)
+    else:
+        _check_axis(axis, rank)
+    at = axis if axis >= 0 else axis + rank
+    return array_ops.transpose(tensor, array_ops.concat(
+        [math_ops.range(at), math_ops.range(at + 1, rank), [at]], 0))
+
+
 def softmax_cross_entropy_with_logits_v2(labels, logits, axis=None, name=None,
                                          dim=None):
+    axis = dim if axis is None else axis
     with ops.name_scope(name, "softmax_cross_entropy_with_logits",
                         [logits, labels]) as scope:
         logits = ops.convert_to_tensor(logits, name="logits")
         labels = ops.convert_to_tensor(labels, name="labels",
                                        dtype=logits.dtype)
+        if axis is not None:
+            logits = _with_axis_last(logits, axis)
+            labels = _with_axis_last(labels, axis)
         rank = array_ops.rank(logits)
         shape = array_ops.shape(logits)
 
@@ -167,8 +189,9 @@ def softmax_cross_entropy_with_logits(_sentinel=None, labels=None,
     with ops.name_scope(name, "softmax_cross_entropy_with_logits_sg",
                         [logits, labels]) as scope:
         labels = array_ops.stop_gradient(labels, name="labels_stop_gradient")
-    return softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits,
-                                                name=scope)
+    return softmax_cross_entropy_with_logits_v2(
+        labels=labels, logits=logits, axis=dim if axis is None else axis,
+        name=scope)
 
 
 def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None,
