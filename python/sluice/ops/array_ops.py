@@ -1,5 +1,7 @@
 """Functions on the shape and layout of tensors."""
 
+import operator
+
 from sluice.platform.lazy_numpy import np
 
 from sluice.framework import constant_op
@@ -372,15 +374,52 @@ def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
 def gather(params, indices, validate_indices=None, name=None, axis=None,
            batch_dims=0):
     if axis is None:
-        axis = 0
-    if hasattr(params, "sparse_read") and axis == 0:
+        axis = batch_dims
+    if hasattr(params, "sparse_read") and not batch_dims and axis == 0:
         return params.sparse_read(indices, name=name)
     return apply_op("GatherV2", name, params=params, indices=indices,
-                    axis=axis)
+                    axis=axis, batch_dims=batch_dims)
 
 
 def gather_nd(params, indices, name=None, batch_dims=0):
+    batch_dims = operator.index(batch_dims)
+    if batch_dims:
+        return _batch_gather_nd(params, indices, batch_dims, name)
     return apply_op("GatherNd", name, params=params, indices=indices)
+
+
+def _batch_gather_nd(params, indices, batch_dims, name):
+    """Each index is preceded by the place in the batch where it stands."""
+    from sluice.ops import math_ops
+    with ops.name_scope(name, "BatchGatherND", [params, indices]) as scope:
+        params = ops.convert_to_tensor(params, name="params")
+        indices = ops.convert_to_tensor(indices, name="indices")
+        _check_batch_dims(batch_dims, params.shape.ndims, indices.shape.ndims)
+        index_type = indices.dtype.base_dtype
+        sizes = shape(indices, out_type=index_type)
+        depth = rank(indices)
+        # What stands in one entry of the batch has the same place in it.
+        inner = ones([depth - batch_dims - 1], index_type)
+        places = []
+        for i in range(batch_dims):
+            outer = [1] * i + [-1] + [1] * (batch_dims - i - 1)
+            place = reshape(math_ops.range(sizes[i]), concat(
+                [constant_op.constant(outer, index_type), inner, [1]], 0))
+            places.append(tile(place, concat(
+                [sizes[:i], [1], sizes[i + 1:-1], [1]], 0)))
+        return apply_op("GatherNd", scope, params=params,
+                        indices=concat(places + [indices], -1))
+
+
+def _check_batch_dims(batch_dims, params_rank, indices_rank):
+    if batch_dims < 0:
+        raise ValueError("batch_dims = %d must not be negative" % batch_dims)
+    if indices_rank is not None and batch_dims >= indices_rank:
+        raise ValueError("batch_dims = %d must be less than rank(indices) = "
+                         "%d" % (batch_dims, indices_rank))
+    if params_rank is not None and batch_dims >= params_rank:
+        raise ValueError("batch_dims = %d must be less than rank(params) = "
+                         "%d" % (batch_dims, params_rank))
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None,
