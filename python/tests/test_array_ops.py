@@ -80,3 +80,14 @@ def test_gather_nd_with_a_batch_has_a_gradient():
 def test_gather_nd_says_which_batches_it_cannot_take(dims, text):
     with pytest.raises(ValueError, match=text):
         tf.gather_nd(PARAMS, [[1], [2]], batch_dims=dims)
+
+
+@pytest.mark.parametrize("perm", [None, [1, 0]])
+def test_transposing_conjugates_complex_numbers_if_told(perm):
+    z = np.array([[1 + 2j, 3 - 1j]])
+    np.testing.assert_array_equal(
+        value(tf.transpose(z, perm, conjugate=True)), z.conj().T)
+    np.testing.assert_array_equal(value(tf.transpose(z, perm)), z.T)
+    x = tf.transpose(tf.constant([[1.0, 2.0]]), perm, conjugate=True)
+    assert x.op.type == "Transpose"
+    np.testing.assert_array_equal(value(x), [[1], [2]])

@@ -279,7 +279,9 @@ def transpose(a, perm=None, name="transpose", conjugate=False):
                 from sluice.ops import math_ops
                 r = rank(a)
                 perm = (r - 1) - math_ops.range(0, r, 1)
-        return apply_op("Transpose", scope, x=a, perm=perm)
+        op_type = "ConjugateTranspose" if conjugate and a.dtype.is_complex \
+            else "Transpose"
+        return apply_op(op_type, scope, x=a, perm=perm)
 
 
 def slice(input_, begin, size, name=None):
