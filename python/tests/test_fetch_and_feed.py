@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sluice as tf
+from sluice.client import session as session_lib
 
 Pair = collections.namedtuple("Pair", ["a", "b"])
 
@@ -112,6 +113,38 @@ def test_strings_are_bytes(sess):
 def test_a_tuple_of_tensors_is_fed_by_a_tuple(sess):
     a, b = tf.placeholder(tf.int32), tf.placeholder(tf.int32)
     assert sess.run(a - b, {(a, b): (5, 3)}) == 2
+
+
+class Doubled(object):
+    """A kind of feed of a program's own."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+@pytest.fixture
+def doubling():
+    session_lib.register_session_run_conversion_functions(
+        Doubled, lambda fetch: ([fetch.tensor], lambda values: values[0]),
+        lambda feed, value: [(feed.tensor, 2 * value)])
+    yield
+    session_lib._registered[:] = [entry for entry in session_lib._registered
+                                  if entry[0] is not Doubled]
+
+
+def test_a_registered_feed_is_converted_each_time(sess, doubling):
+    x = tf.placeholder(tf.float32)
+    y, feed = x + 0.0, Doubled(x)
+    assert [sess.run(y, {feed: 1.0}) for _ in range(3)] == [2.0] * 3
+    assert [sess.run(y, {x: 1.0}) for _ in range(3)] == [1.0] * 3
+
+
+def test_a_tuple_of_one_is_fed_each_time(sess):
+    x = tf.placeholder(tf.float32)
+    y, key = x + 0.0, (x,)
+    for _ in range(3):
+        fed = sess.run(y, {key: (1.0,)})
+        assert fed == 1.0 and fed.shape == ()
 
 
 ERRORS = [

@@ -163,6 +163,13 @@ def _flatten_feed(key, value):
     yield key, value
 
 
+def _is_fed_as_it_is(key):
+    """Whether the value given for `key` is that of one tensor."""
+    return not isinstance(key, tuple) and not any(
+        feed_function is not None and isinstance(key, tensor_type)
+        for tensor_type, _, feed_function, _ in _registered)
+
+
 def _parts_of_feed(key):
     """The tensors that are fed for `key`, before their values are known."""
     for tensor_type, _, _, feed_function in _registered:
@@ -404,7 +411,7 @@ class BaseSession(object):
                 return
             leaf_fetch.append(at.get(element, -1))
         keys = list(feed_dict or {})
-        if len(keys) != len(feeds):
+        if not all(map(_is_fed_as_it_is, keys)):
             return
         specs = [(int(t.dtype.base_dtype), t.shape._core()) for t in feeds]
         _sluice.session_add_plan(self._core, fetches, keys, step, specs,
