@@ -147,6 +147,26 @@ def test_a_tuple_of_one_is_fed_each_time(sess):
         assert fed == 1.0 and fed.shape == ()
 
 
+@pytest.mark.parametrize("dtype, numbers, fed", [
+    (tf.uint8, [-1, 300], [255, 44]), (tf.uint8, [[1.5], [-2]], [[1], [254]]),
+    (tf.int8, [200], [-56]), (tf.int32, [2**40 + 3], [3]),
+    (tf.uint64, [-1], [2**64 - 1])])
+def test_integers_in_a_list_wrap_around_as_those_of_an_array(sess, dtype,
+                                                             numbers, fed):
+    x = tf.placeholder(dtype)
+    y = tf.identity(x)
+    for _ in range(2):
+        np.testing.assert_array_equal(sess.run(y, {x: numbers}), fed)
+
+
+@pytest.mark.parametrize("dtype, number", [
+    (tf.int32, 2**63), (tf.int64, 2**70), (tf.float32, 10**400)])
+def test_numbers_that_no_type_holds_are_refused(sess, dtype, number):
+    x = tf.placeholder(dtype)
+    with pytest.raises(OverflowError, match="too large"):
+        sess.run(tf.identity(x), {x: [number]})
+
+
 ERRORS = [
     ("tf.Session().run(None)", TypeError,
      "Fetch argument None has invalid type <class 'NoneType'>"),

@@ -186,6 +186,17 @@ def _holds(kind, value):
         return False
 
 
+def _as_array(value, kind):
+    try:
+        return np.asarray(value, dtype=kind)
+    except OverflowError:
+        if not np.issubdtype(kind, np.integer):
+            raise
+        # NumPy 2 refuses numbers in a list that it wraps around in an array;
+        # NumPy 1, with which TensorFlow 1 runs, wraps both.
+        return np.asarray(value, dtype=np.int64).astype(kind)
+
+
 def _feed_array(tensor, value):
     """`value` as an array that can be fed for `tensor`."""
     if isinstance(value, ops.Tensor):
@@ -205,7 +216,7 @@ def _feed_array(tensor, value):
             "Type of feed value %s with type %s is not compatible with Tensor "
             "type %s. Try explicitly setting the type of the feed tensor to a "
             "larger type (e.g. int64)." % (value, type(value), kind))
-    array = np.asarray(value, dtype=kind)
+    array = _as_array(value, kind)
     if not tensor.shape.is_compatible_with(array.shape):
         raise ValueError("Cannot feed value of shape %r for Tensor %r, which "
                          "has shape %r" % (array.shape, tensor.name,
