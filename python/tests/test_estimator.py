@@ -145,6 +145,40 @@ def test_metrics_may_be_summaries(tmp_path):
     assert values["shown/0"] == 2.0
 
 
+def events(directory):
+    """(step, tag) of all that was recorded."""
+    return [(event.step, value.tag) for path in directory.glob("events*")
+            for event in tf.train.summary_iterator(str(path))
+            for value in event.summary.value]
+
+
+def test_the_loss_is_recorded_every_few_steps(tmp_path):
+    estimator(tmp_path, save_summary_steps=2).train(inputs, steps=10)
+    assert [step for step, tag in events(tmp_path) if tag == "loss"] == [
+        1, 3, 5, 7, 9]
+
+
+def test_a_program_may_record_the_loss_itself(tmp_path):
+    def recording(features, labels, mode, params, config):
+        spec = model(features, labels, mode, params, config)
+        tf.summary.scalar("loss", spec.loss * 2.0)
+        return spec
+
+    tf.estimator.Estimator(recording, str(tmp_path),
+                           params={"lr": 0.1}).train(inputs, steps=1)
+    assert [tag for _, tag in events(tmp_path) if "loss" in tag] == ["loss"]
+
+
+def test_the_path_of_what_was_evaluated_has_one_tag(tmp_path):
+    e = estimator(tmp_path)
+    for _ in range(2):
+        e.train(inputs, steps=5)
+        e.evaluate(inputs, steps=1)
+    paths = [(step, tag) for step, tag in events(tmp_path / "eval")
+             if "checkpoint" in tag]
+    assert paths == [(5, "checkpoint_path"), (10, "checkpoint_path")]
+
+
 def test_saving_listeners_need_a_saver(tmp_path):
     e = estimator(tmp_path, save_checkpoints_steps=None)
     with pytest.raises(ValueError, match="There should be a CheckpointSaver"):

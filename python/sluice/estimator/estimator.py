@@ -21,6 +21,7 @@ from sluice.ops import state_ops
 from sluice.ops import variable_scope
 from sluice.platform import gfile
 from sluice.platform import tf_logging as logging
+from sluice.summary import summary as summary_ops
 from sluice.training import basic_session_run_hooks as basic_hooks
 from sluice.training import checkpoint_management
 from sluice.training import checkpoint_utils
@@ -155,6 +156,7 @@ class Estimator(object):
 
     def _run_training(self, spec, step, hooks, listeners):
         config = self._config
+        _record_loss(spec.loss)
         ops.add_to_collection(_GraphKeys.LOSSES, spec.loss)
         _set_default_saver(spec.scaffold, config)
         hooks = list(hooks) + [
@@ -441,14 +443,20 @@ def _write_results(directory, results, path):
     writer.flush()
     if path:
         from sluice.framework import tensor_util
-        tag = "checkpoint_path/" + path
         summary = protos.Summary()
-        value = summary.value.add(tag=tag)
+        value = summary.value.add(tag="checkpoint_path")
         value.tensor.CopyFrom(tensor_util.make_tensor_proto(path))
         writer.add_summary(summary, step)
         writer.flush()
         logging.info("Saving 'checkpoint_path' summary for global step %d: %s",
                      step, path)
+
+
+def _record_loss(loss):
+    """Puts the loss in the summaries, unless the program does."""
+    made = ops.get_collection(_GraphKeys.SUMMARIES)
+    if not any(summary.op.name == "loss" for summary in made):
+        summary_ops.scalar("loss", loss)
 
 
 def _wanted(predictions, keys):
