@@ -256,3 +256,32 @@ def test_a_wrong_device_leaves_the_scopes_as_they_were():
                     pass
             assert tf.constant(1).device == "/device:CPU:0"
         assert tf.constant(1).device == ""
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_a_variable_is_cached_where_its_scope_says(resource):
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"), tf.variable_scope(
+                "", caching_device="/job:worker/task:0",
+                use_resource=resource):
+            v = tf.get_variable("v", initializer=1.0)
+        for user in (v, tf.Variable.from_proto(v.to_proto())):
+            read = (user + 1.0).op.inputs[0]
+            assert read.op.type == "Identity"
+            assert read.device == "/job:worker/task:0"
+            assert read is user.value()
+        assert tf.gradients(v * 2.0, v)[0] is not None
+
+
+def test_a_cached_variable_is_read_anew_after_an_update(servers):
+    started, _ = servers
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            v = tf.get_variable("v", initializer=1.0, use_resource=True,
+                                caching_device="/job:worker/task:0")
+        updated = v.assign_add(2.0) + 0.0
+        with tf.Session(started["/job:worker/task:0"].target) as session:
+            session.run(v.initializer)
+            assert session.run(v + 0.0) == 1.0
+            assert session.run(updated) == 3.0
+            assert session.run([v, v.read_value(), v + 0.0]) == [3.0] * 3

@@ -10,7 +10,8 @@ from sluice.ops import variables
 
 
 class ResourceVariable(variables.Variable):
-    """A variable behind a handle; every use reads it anew."""
+    """A variable behind a handle; every use reads it anew, unless it is cached
+    on a device."""
 
     _is_resource = True
 
@@ -47,8 +48,12 @@ class ResourceVariable(variables.Variable):
                     "AssignVariableOp", n, resource=self._handle,
                     value=initial_values.safe_initial_value(scope, self._initial_value))
             with ops.name_scope("Read"), ops.device(self._handle.device):
-                self._graph_element = self._read()
-            self._snapshot = self._graph_element
+                self._graph_element = self._snapshot = self._read()
+                if caching_device is not None:
+                    with ops.colocate_with(None, ignore_existing=True), \
+                            ops.device(caching_device):
+                        self._snapshot = array_ops.identity(
+                            self._graph_element)
 
     def _init_from_proto(self, variable_def, import_scope):
         super()._init_from_proto(variable_def, import_scope)
@@ -57,7 +62,10 @@ class ResourceVariable(variables.Variable):
         dtype, shape = g._core.handle_shape(self._handle.op._id, 0)
         self._dtype = dtypes.as_dtype(dtype)
         self._shape = tensor_shape.TensorShape._of(shape)
-        self._graph_element = self._snapshot
+        read = self._snapshot
+        while read.op.type != "ReadVariableOp":  # It is cached.
+            read = read.op.inputs[0]
+        self._graph_element = read
         self._is_initialized_op = None
 
     def _read(self):
@@ -86,6 +94,8 @@ class ResourceVariable(variables.Variable):
         return self._handle
 
     def value(self):
+        if self._snapshot is not self._graph_element:
+            return self._snapshot
         with ops.colocate_with(None, ignore_existing=True):
             with ops.device(self._handle.device):
                 return self._read()
