@@ -219,6 +219,10 @@ def test_every_registered_op_is_a_raw_op():
 
 
 GRADIENT_ERRORS = [
+    ("v = tf.get_variable('p', [4], partitioner="
+     "tf.fixed_size_partitioner(2)); tf.gradients(tf.reduce_sum("
+     "tf.convert_to_tensor(v)), v)", NotImplementedError,
+     "PartitionedVariable doesn't support being used as a reference."),
     ("x = tf.constant(1.0); tf.gradients(tf.raw_ops.PreventGradient("
      "input=x, message='why'), x)", LookupError,
      "Gradient explicitly disabled. Reason: b'why'"),

@@ -49,7 +49,9 @@ def _x_tensor(x):
     """What the gradient is taken for: a variable's own output."""
     if hasattr(x, "_gradient_source"):
         return x._gradient_source()
-    return ops.convert_to_tensor(x)
+    # One that is made for this, of the parts of a variable say, depends on
+    # nothing: its conversion has to refuse.
+    return ops.internal_convert_to_tensor(x, as_ref=True)
 
 
 def gradients(ys, xs, grad_ys=None, name="gradients",
