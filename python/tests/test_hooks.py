@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -284,25 +285,50 @@ def test_a_value_that_nobody_initializes_is_an_error_and_no_lost_task(
     assert len(hook.coords) == sessions
 
 
-def test_a_thread_that_waits_in_a_step_does_not_hold_up_the_end(graph, step):
+def test_a_thread_that_waits_in_a_step_ends_with_its_period_of_grace(graph,
+                                                                     step):
     queue = tf.FIFOQueue(1, tf.int32)
     item = queue.dequeue()
 
     class Waiting(tf.train.SessionRunHook):
         def after_create_session(self, session, coord):
             def wait():
-                with coord.stop_on_exception():
+                with pytest.raises(tf.errors.CancelledError):
                     session.run(item)
             self.thread = threading.Thread(target=wait, daemon=True)
             coord.register_thread(self.thread)
             self.thread.start()
 
     hook = Waiting()
-    # Longer than any test may take.
     with tf.train.MonitoredSession(hooks=[hook],
-                                   stop_grace_period_secs=10**6) as session:
+                                   stop_grace_period_secs=0.1) as session:
         session.run(step)
+    hook.thread.join(30)
     assert not hook.thread.is_alive()
+
+
+def test_a_thread_may_end_the_step_it_is_in(graph, step):
+    ended = []
+
+    def slowly(count):
+        # Beyond the second in which steps used to be ended.
+        time.sleep(1.5)
+        return count
+
+    last = tf.py_func(slowly, [tf.train.get_global_step()], tf.int64)
+
+    class Reporting(tf.train.SessionRunHook):
+        def after_create_session(self, session, coord):
+            def report():
+                coord.wait_for_stop()
+                ended.append(session.run(last))
+            thread = threading.Thread(target=report, daemon=True)
+            coord.register_thread(thread)
+            thread.start()
+
+    with tf.train.MonitoredSession(hooks=[Reporting()]) as session:
+        session.run(step)
+    assert ended == [1]
 
 
 def test_timers_fire_at_first_and_then_every_so_many_steps():

@@ -3,7 +3,6 @@ hooks."""
 
 import random
 import sys
-import threading
 import time
 
 from sluice.client import session
@@ -14,9 +13,6 @@ from sluice.training import session_run_hook
 
 # Of these a session recovers: a task went away or was started anew.
 _PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
-
-# What threads have to end by themselves before the steps they are in end.
-_INTERRUPT_AFTER_SECS = 1.0
 
 
 class StepContext(object):
@@ -225,17 +221,13 @@ class _CoordinatedSession(_WrappedSession):
 
     def close(self):
         self._coord.request_stop()
-        # A thread may wait in a step for what nobody sends any more.
-        interrupt = threading.Timer(_INTERRUPT_AFTER_SECS,
-                                    self._interrupt_steps)
-        interrupt.daemon = True
-        interrupt.start()
         try:
             self._coord.join(
                 stop_grace_period_secs=self._stop_grace_period_secs,
                 ignore_live_threads=True)
         finally:
-            interrupt.cancel()
+            # A thread may still wait in a step for what nobody sends any more.
+            self._interrupt_steps()
             try:
                 super().close()
             except Exception:  # What led here is more telling.
