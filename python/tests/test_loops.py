@@ -169,6 +169,74 @@ def test_mistakes_have_the_known_errors(program, error, message):
     assert str(caught.value).startswith(message)
 
 
+def _scaled(sparse, factor):
+    return tf.SparseTensor(sparse.indices, sparse.values * factor,
+                           sparse.dense_shape)
+
+
+@pytest.mark.parametrize("arguments", [
+    {}, {"maximum_iterations": 9},
+    {"shape_invariants": (tf.TensorShape([]), tf.TensorShape([1]))}])
+def test_a_loop_carries_a_sparse_tensor(arguments):
+    x = tf.constant([1.0, 5.0])
+    _, s = tf.while_loop(lambda i, s: i < 3,
+                         lambda i, s: (i + 1, _scaled(s, 2.0)),
+                         (0, tf.SparseTensor([[0], [2]], x, [4])),
+                         **arguments)
+    assert s.indices.shape.as_list() == [None, 1]
+    with tf.Session() as session:
+        got, dx = session.run([s, tf.gradients(s.values, x)[0]])
+    np.testing.assert_array_equal(got.indices, [[0], [2]])
+    np.testing.assert_array_equal(got.values, [8, 40])
+    np.testing.assert_array_equal(got.dense_shape, [4])
+    np.testing.assert_array_equal(dx, [8, 8])
+
+
+def test_a_sparse_tensor_grows_in_a_loop():
+    def doubled(i, s):
+        return i + 1, tf.SparseTensor(tf.concat([s.indices, s.indices + 1], 0),
+                                      tf.concat([s.values, s.values], 0),
+                                      s.dense_shape * 2)
+
+    _, s = tf.while_loop(lambda i, s: i < 2, doubled,
+                         (0, tf.SparseTensor([[0]], [1], [1])))
+    with tf.Session() as session:
+        got = session.run(s)
+    np.testing.assert_array_equal(got.indices, [[0], [1], [1], [2]])
+    np.testing.assert_array_equal(got.values, [1, 1, 1, 1])
+    np.testing.assert_array_equal(got.dense_shape, [4])
+
+
+def test_a_branch_returns_a_sparse_tensor():
+    which = tf.placeholder(tf.bool, [])
+    x = tf.constant([2.0])
+    one = tf.SparseTensor([[0]], x, [3])
+    # In a structure, and of one alone.
+    s, (t, n) = tf.cond(
+        which, lambda: (one, (_scaled(one, 2.0), 1)),
+        lambda: (tf.SparseTensor([[1], [2]], [7.0, 8.0], [3]), (one, 2)))
+    u = tf.cond(which, lambda: one, lambda: s)
+    dx = tf.gradients(t.values, x)[0]
+    with tf.Session() as session:
+        for choice, values, doubled, number in [
+                (True, [2], [4], 1), (False, [7, 8], [2], 2)]:
+            got = session.run([s, t, n, u, dx], {which: choice})
+            np.testing.assert_array_equal(got[0].values, values)
+            np.testing.assert_array_equal(got[1].values, doubled)
+            assert got[2] == number
+            np.testing.assert_array_equal(got[3].values, values)
+            np.testing.assert_array_equal(got[4], [2.0 if choice else 1.0])
+
+
+@pytest.mark.parametrize("build", [
+    lambda s: tf.cond(tf.constant(True), lambda: s, lambda: s.values),
+    lambda s: tf.while_loop(lambda i, s: i < 3, lambda i, s: (i, s.values),
+                            (0, s))])
+def test_a_sparse_tensor_stays_one(build):
+    with pytest.raises(TypeError, match="same nested structure"):
+        build(tf.SparseTensor([[0]], [1.0], [2]))
+
+
 def test_what_is_in_a_loop_cannot_be_fetched():
     inside = []
     tf.while_loop(lambda i: i < 3, lambda i: (inside.append(i), i + 1)[1],

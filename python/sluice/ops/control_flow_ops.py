@@ -12,8 +12,8 @@ from sluice.framework import ops
 from sluice.framework import tensor_shape
 from sluice.framework.op_builder import apply_op, build
 from sluice.ops import array_ops
+from sluice.ops import flow_values
 from sluice.ops import math_ops
-from sluice.ops import tensor_array_ops
 
 no_op = array_ops.no_op
 _TUPLE = ().__class__  # `tuple` is a function of this module.
@@ -97,7 +97,7 @@ def _branch_result(graph, pivot, value):
     """A result as a tensor of the branch; an operation means "done"."""
     if isinstance(value, ops.Operation):
         return with_dependencies([value], pivot)
-    tensor = ops.convert_to_tensor(_to_flow(value))
+    tensor = ops.convert_to_tensor(value)
     return graph._tensor(graph._core.cond_value(*tensor._key))
 
 
@@ -106,7 +106,7 @@ def _branch_results(graph, pivot, fn, which):
     if results is None:
         raise ValueError("%s must have a return value." % which)
     return results, [_branch_result(graph, pivot, r)
-                     for r in nest.flatten(results)]
+                     for r in flow_values.tensors_of(results)]
 
 
 def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None,
@@ -138,7 +138,7 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None,
             false_results, on_false = _branch_results(graph, pivot_false,
                                                       false_fn, "false_fn")
         try:
-            nest.assert_same_structure(true_results, false_results)
+            flow_values.assert_same_structure(true_results, false_results)
         except (TypeError, ValueError) as e:
             raise type(e)("Incompatible return types of true_fn and "
                           "false_fn: %s" % e) from None
@@ -147,11 +147,9 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None,
                 raise ValueError(
                     "Outputs of true_fn and false_fn must have the same "
                     "type: %s, %s" % (a.dtype.name, b.dtype.name))
-        merged = nest.pack_sequence_as(
-            true_results, [
-                _from_flow(v, apply_op("Merge", "Merge", inputs=[f, t])[0])
-                for v, f, t in zip(nest.flatten(true_results), on_false,
-                                   on_true)])
+        merged = flow_values.with_tensors(
+            true_results, [apply_op("Merge", "Merge", inputs=[f, t])[0]
+                           for f, t in zip(on_false, on_true)])
         for context in (context_true, context_false):
             if context.outer is None:
                 graph.add_to_collection(
@@ -247,18 +245,6 @@ def Assert(condition, data, summarize=None, name=None):
         return cond(condition, no_op, failed, name="AssertGuard").op
 
 
-def _to_flow(value):
-    """A TensorArray goes through a loop or cond as its flow."""
-    return value.flow if isinstance(value, tensor_array_ops.TensorArray) \
-        else value
-
-
-def _from_flow(value, tensor):
-    if isinstance(value, tensor_array_ops.TensorArray):
-        return tensor_array_ops.build_ta_with_new_flow(value, tensor)
-    return tensor
-
-
 class _Loop(object):
     """The callbacks of one loop: structures outside, flat values inside."""
 
@@ -270,9 +256,8 @@ class _Loop(object):
         self.result = None
 
     def _packed(self, keys):
-        values = [_from_flow(v, self._graph._tensor(k)) for v, k in
-                  zip(nest.flatten(self._vars), keys)]
-        return nest.pack_sequence_as(self._vars, values)
+        return flow_values.with_tensors(
+            self._vars, [self._graph._tensor(key) for key in keys])
 
     def condition(self, keys):
         tensor = ops.convert_to_tensor(self._cond(*self._packed(keys)))
@@ -288,10 +273,10 @@ class _Loop(object):
         if not nest.is_sequence(result):
             result = [result]
         # Variables often come as a list and results as a tuple.
-        nest.assert_same_structure(list(packed), list(result))
+        flow_values.assert_same_structure(list(packed), list(result))
         self.result = result
-        flat = [ops.convert_to_tensor(_to_flow(v))
-                for v in nest.flatten(result)]
+        flat = [ops.convert_to_tensor(v)
+                for v in flow_values.tensors_of(result)]
         return [part for tensor in flat for part in tensor._key]
 
 
@@ -351,10 +336,9 @@ def _build_loop(cond, body, loop_vars, shape_invariants, parallel_iterations,
     if shape_invariants is not None:
         nest.assert_same_structure(list(loop_vars), list(shape_invariants),
                                    check_types=False)
-    flat = [ops.convert_to_tensor(_to_flow(v))
-            for v in nest.flatten(loop_vars)]
-    shapes = [t.shape for t in flat] if shape_invariants is None else [
-        tensor_shape.as_shape(s) for s in nest.flatten(shape_invariants)]
+    flat = [ops.convert_to_tensor(v)
+            for v in flow_values.tensors_of(loop_vars)]
+    shapes = flow_values.shapes_of(loop_vars, flat, shape_invariants)
     loop = _Loop(graph, cond, body, loop_vars)
     maximum = [] if maximum_iterations is None else list(
         maximum_iterations._key)
@@ -369,6 +353,5 @@ def _build_loop(cond, body, loop_vars, shape_invariants, parallel_iterations,
         graph.add_to_collection(
             ops.GraphKeys.WHILE_CONTEXT,
             control_flow_context.ControlFlowContext(context))
-    values = [_from_flow(v, graph._tensor(key)) for v, key in
-              zip(nest.flatten(loop.result), exits)]
-    return nest.pack_sequence_as(loop.result, values)
+    return flow_values.with_tensors(
+        loop.result, [graph._tensor(key) for key in exits])
