@@ -198,8 +198,7 @@ class Placer {
           CheckEdge("assigned", from.assigned, to.assigned, src, node));
       SLUICE_RETURN_IF_ERROR(
           CheckEdge("resource", from.resource, to.resource, src, node));
-      DeviceName merged = to.requested;
-      if (!MergeDeviceNames(from.requested, false, &merged).ok()) {
+      if (!from.requested.Covers(to.requested)) {
         if (options_.log) {
           SLUICE_LOG(INFO) << "Ignoring device specification "
                            << to.requested.ToString() << " for node '"

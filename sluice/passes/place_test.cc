@@ -100,6 +100,65 @@ TEST_F(PlaceTest, AReferenceDoesNotDrawItsUsersVariableAway) {
   EXPECT_EQ(w->assigned_device(), kWorkerCpu1);
 }
 
+// Unless the user asks for all that the state asks for, and perhaps for more.
+// Recorded with TensorFlow 1.15.5.
+TEST(Place, StateStaysWhereItWasAskedToBeWhateverItsUserAsksFor) {
+  struct Case {
+    const char* of_state;
+    const char* of_user;
+    const char* task;
+  };
+  const Case cases[] = {
+      {"/cpu:0", "/job:worker/task:1", "/job:ps/replica:0/task:0"},
+      {"/job:worker", "/task:1", "/job:worker/replica:0/task:0"},
+      {"/job:ps", "/device:CPU:1", "/job:ps/replica:0/task:0"},
+      {"/task:1", "/job:worker", "/job:ps/replica:0/task:1"},
+      {"", "/job:worker/task:1", "/job:worker/replica:0/task:1"},
+      {"/replica:0", "/task:1", "/job:ps/replica:0/task:0"},
+      {"/job:worker", "/job:worker/task:1", "/job:worker/replica:0/task:1"},
+      {"/job:ps/cpu:0", "/task:1", "/job:ps/replica:0/task:0"},
+  };
+  std::vector<DeviceInfo> devices;
+  for (const char* task :
+       {"ps/replica:0/task:0", "ps/replica:0/task:1", "worker/replica:0/task:0",
+        "worker/replica:0/task:1"}) {
+    for (const char* cpu : {"0", "1"}) {
+      const std::string name = StrCat("/job:", task, "/device:CPU:", cpu);
+      devices.push_back({*DeviceName::Parse(name), name});
+    }
+  }
+  for (const Case& c : cases) {
+    Graph graph;
+    Scope scope(graph);
+    const Scope at_state = scope.Device(c.of_state);
+    const Scope at_user = scope.Device(c.of_user);
+    const AttrMap variable = {{"dtype", DType::kFloat},
+                              {"shape", PartialShape::Scalar()}};
+    AttrList types;
+    types.types = {DType::kFloat};
+    const Output ref = at_state.Add("VariableV2", {}, variable);
+    const Output handle = at_state.Add("VarHandleOp", {}, variable);
+    const Output queue =
+        at_state.Add("FIFOQueueV2", {}, {{"component_types", types}});
+    Node* const users[] = {
+        at_user.AddNode("Assign", {ref, scope.Scalar(1.0f)}),
+        at_user.AddNode("AssignVariableOp", {handle, scope.Scalar(1.0f)}),
+        at_user.AddNode("QueueSizeV2", {queue})};
+    ASSERT_TRUE(scope.ok()) << scope.status();
+    users[0]->set_device(c.of_user);  // A scope has put it beside its variable.
+    PlaceOptions options;
+    options.own_task = *DeviceName::Parse("/job:worker/replica:0/task:0");
+    PlaceErrors errors;
+    ASSERT_TRUE(Place(graph, devices, options, &errors).ok());
+    for (const Node* user : users) {
+      const std::string where = StrCat(c.task, "/device:CPU:0");
+      EXPECT_EQ(user->assigned_device(), where)
+          << user->type() << ": " << c.of_state << ", " << c.of_user;
+      EXPECT_EQ(user->input(0).node->assigned_device(), where);
+    }
+  }
+}
+
 TEST_F(PlaceTest, AGeneratorGoesWhereItIsOnlyWaitedFor) {
   Node* k = scope_.Scalar(1.0f).node;
   On(kWorkerCpu1).Control(std::vector{k}).AddNode("NoOp", {});
