@@ -10,6 +10,7 @@
 #include "sluice/graph/scope.h"
 #include "sluice/graph/shape_inference.h"
 #include "sluice/kernel/kernel_registry.h"
+#include "sluice/ops/array/gradient_pieces.h"
 #include "sluice/ops/sparse/sparse_parts.h"
 #include "sluice/ops/state/elements.h"
 
@@ -135,6 +136,31 @@ absl::Status Reorder(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
+// The numbers of the entries are sorted as the values were; their inverse says
+// where the gradient of each value went.
+Grads ReorderGradient(Scope& scope, const Node& op,
+                      std::span<const Output> dy) {
+  const Output indices = op.input(0);
+  const Output dense_shape = op.input(2);
+  const Output count = ElementOf(scope, ShapeTensor(scope, indices), 0);
+  const Output numbers = RangeOf(scope, 0, count, 1);
+  // Python makes a sparse tensor of the numbers, and one of what is sorted.
+  scope.NameScope("SparseTensor");
+  Node* sorted =
+      scope.AddNode("SparseReorder", {indices, numbers, dense_shape});
+  if (sorted == nullptr) return scope.status();
+  const auto shape = ConstantValueAsShape(dense_shape);
+  if (shape && shape->FullyDefined()) {
+    scope.NameScope("SparseTensor")
+        .Named("dense_shape")
+        .Const(Tensor::Of<int64_t>({shape->rank()}, shape->dims()));
+  } else {
+    scope.Add("Identity", {dense_shape});
+  }
+  const Output places = scope.Add("InvertPermutation", {sorted->output(1)});
+  return std::vector<Grad>{Grad(), GatherRows(scope, dy[1], places), Grad()};
+}
+
 }  // namespace sparse_to_dense
 }  // namespace
 
@@ -183,7 +209,7 @@ SLUICE_OP(SparseReorder)
       c.set_output(1, std::move(values));
       return absl::OkStatus();
     })
-    .NotDifferentiable();
+    .Gradient(sparse_to_dense::ReorderGradient);
 
 SLUICE_KERNEL(SparseToDense, kCpu).Function(sparse_to_dense::ToDense);
 SLUICE_KERNEL(SparseReorder, kCpu).Function(sparse_to_dense::Reorder);

@@ -1,0 +1,48 @@
+"""Gradients of less common ops; values and nodes are TensorFlow's."""
+
+import numpy as np
+import pytest
+
+import sluice as tf
+
+REORDER = [
+    ("Shape", "Shape"),
+    ("strided_slice/stack", "Const"),
+    ("strided_slice/stack_1", "Const"),
+    ("strided_slice/stack_2", "Const"),
+    ("strided_slice", "StridedSlice"),
+    ("range/start", "Const"),
+    ("range/delta", "Const"),
+    ("range", "Range"),
+    ("SparseReorder", "SparseReorder"),
+    None,
+    ("InvertPermutation", "InvertPermutation"),
+    ("GatherV2/axis", "Const"),
+    ("GatherV2", "GatherV2"),
+]
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+@pytest.mark.parametrize("known, shape_node", [
+    (True, ("SparseTensor_1/dense_shape", "Const")),
+    (False, ("Identity", "Identity"))])
+def test_reordered_values_send_their_gradients_back(graph, known, shape_node):
+    values = tf.placeholder(tf.float32, [None])
+    indices = tf.placeholder(tf.int64, [None, 2])
+    shape = (tf.constant([3, 3], tf.int64) if known
+             else tf.placeholder_with_default(np.int64([3, 3]), [2]))
+    y = tf.sparse_reorder(tf.SparseTensor(indices, values, shape)).values
+    gradient, = tf.gradients(y, values, [[10., 100., 1000.]])
+    scope = "gradients/SparseReorder_grad/"
+    assert [(op.name[len(scope):], op.type) for op in graph.get_operations()
+            if op.name.startswith(scope)] == [
+                node or shape_node for node in REORDER]
+    with tf.Session() as session:
+        assert session.run(gradient, {
+            values: [1, 2, 3],
+            indices: [[2, 0], [1, 2], [0, 1]]}).tolist() == [1000, 100, 10]
