@@ -46,3 +46,24 @@ def test_reordered_values_send_their_gradients_back(graph, known, shape_node):
         assert session.run(gradient, {
             values: [1, 2, 3],
             indices: [[2, 0], [1, 2], [0, 1]]}).tolist() == [1000, 100, 10]
+
+
+@pytest.mark.parametrize("op, make", [
+    ("ScatterUpdate", lambda v, a: tf.scatter_update(v, [0], a)),
+    ("ScatterMin", lambda v, a: tf.scatter_min(v, [0], a)),
+    ("ScatterMax", lambda v, a: tf.scatter_max(v, [0], a)),
+    ("RandomPoissonV2", lambda v, a: tf.random_poisson(a, [2]))])
+def test_some_ops_have_no_gradient_and_are_not_constant_either(op, make):
+    a = tf.placeholder(tf.float32, [1])
+    y = make(tf.Variable([1., 1.], name="v"), a)
+    with pytest.raises(LookupError, match="No gradient defined for operation "
+                       r"'.*%s' \(op type: %s\)" % (op, op)):
+        tf.gradients(y, a)
+
+
+@pytest.mark.parametrize("make", [
+    lambda v, a: tf.scatter_add(v, [0], a),
+    lambda v, a: tf.scatter_nd_update(v, [[0]], a)])
+def test_other_updates_are_constant(make):
+    a = tf.placeholder(tf.float32, [1])
+    assert tf.gradients(make(tf.Variable([1., 1.]), a), a) == [None]

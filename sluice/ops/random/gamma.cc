@@ -229,8 +229,7 @@ SLUICE_OP(RandomPoisson)
     .Attr("S: {int32, int64}")
     .Attr("dtype: {half, float, double}")
     .Stateful()
-    .Shape(random_gamma::ShapeFunction)
-    .NotDifferentiable();
+    .Shape(random_gamma::ShapeFunction);
 SLUICE_KERNEL(RandomPoisson, kCpu)
     .ClassForTypes<TypeList<Half, float, double>, random_gamma::PoissonKernel>(
         "dtype");
@@ -245,8 +244,7 @@ SLUICE_OP(RandomPoissonV2)
     .Attr("R: {half, float, double, int32, int64} = DT_DOUBLE")
     .Attr("dtype: {half, float, double, int32, int64} = DT_INT64")
     .Stateful()
-    .Shape(random_gamma::ShapeFunction)
-    .NotDifferentiable();
+    .Shape(random_gamma::ShapeFunction);
 SLUICE_KERNEL(RandomPoissonV2, kCpu)
     .ClassForTypes<TypeList<Half, float, double, int32_t, int64_t>,
                    random_gamma::PoissonKernel>("dtype");

@@ -190,8 +190,7 @@ absl::Status ScatterNdShape(ShapeContext& c) {
       .Attr("T: " TYPES)                        \
       .Attr("Tindices: {int32, int64}")         \
       .Attr("use_locking: bool = " LOCKING)     \
-      .Shape(ScatterShape)                      \
-      .NotDifferentiable()
+      .Shape(ScatterShape)
 #define SLUICE_RESOURCE_SCATTER_OP(NAME, TYPES) \
   SLUICE_OP(NAME)                               \
       .Input("resource: resource")              \
@@ -212,10 +211,10 @@ absl::Status ScatterNdShape(ShapeContext& c) {
           "dtype")
 
 SLUICE_SCATTER_OP(ScatterUpdate, "type", "true");
-SLUICE_SCATTER_OP(ScatterAdd, "numbertype", "false");
-SLUICE_SCATTER_OP(ScatterSub, "numbertype", "false");
-SLUICE_SCATTER_OP(ScatterMul, "numbertype", "false");
-SLUICE_SCATTER_OP(ScatterDiv, "numbertype", "false");
+SLUICE_SCATTER_OP(ScatterAdd, "numbertype", "false").NotDifferentiable();
+SLUICE_SCATTER_OP(ScatterSub, "numbertype", "false").NotDifferentiable();
+SLUICE_SCATTER_OP(ScatterMul, "numbertype", "false").NotDifferentiable();
+SLUICE_SCATTER_OP(ScatterDiv, "numbertype", "false").NotDifferentiable();
 SLUICE_SCATTER_OP(ScatterMin, "{half, bfloat16, float, double, int32, int64}",
                   "false");
 SLUICE_SCATTER_OP(ScatterMax, "{half, bfloat16, float, double, int32, int64}",
