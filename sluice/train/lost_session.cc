@@ -5,6 +5,7 @@
 
 #include "sluice/base/random.h"
 #include "sluice/base/status.h"
+#include "sluice/train/session_manager.h"
 
 namespace sluice {
 namespace {
@@ -34,11 +35,18 @@ bool IsPreemption(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status);
 }
 
-bool IsLost(const absl::Status& status, bool has_run) {
-  if (IsPreemption(status)) return true;
-  return has_run && absl::IsFailedPrecondition(status) &&
+bool LacksValue(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) &&
          status.message().find("uninitialized value") !=
              absl::string_view::npos;
+}
+
+bool IsLost(const absl::Status& status, Session* session, Output ready_op) {
+  if (IsPreemption(status)) return true;
+  if (!LacksValue(status) || session == nullptr) return false;
+  const absl::StatusOr<std::string> missing =
+      FindUninitialized(*session, ready_op, "Model not ready");
+  return missing.ok() ? !missing->empty() : IsPreemption(missing.status());
 }
 
 std::string LostSessionText(LostIn what, const absl::Status& error) {

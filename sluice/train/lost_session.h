@@ -6,14 +6,19 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "sluice/session/session.h"
 
 namespace sluice {
 
 // A task went away or was started anew.
 bool IsPreemption(const absl::Status& status);
-// That, or for a model that has run, a variable without value: a parameter
-// server may be back, empty, before anyone notices.
-bool IsLost(const absl::Status& status, bool has_run);
+// A variable had no value: its task may be back, empty, before anyone notices,
+// or nobody ever gave it one.
+bool LacksValue(const absl::Status& status);
+// A preemption, or a value that `ready_op`, run in `session`, misses too. What
+// it does not miss a new session would not bring, but initialise the model
+// under everybody else. False for a missing value if `session` is null.
+bool IsLost(const absl::Status& status, Session* session, Output ready_op);
 
 // What a session was lost in.
 enum class LostIn { kCreation, kRun, kShouldStop };

@@ -116,7 +116,7 @@ absl::Status MonitoredSession::CreateSessionOnce() {
   SLUICE_ASSIGN_OR_RETURN(session_, creator_->CreateSession());
   // An error of a thread is not lost when the input ends.
   coordinator_ = std::make_unique<Coordinator>(std::vector<absl::StatusCode>());
-  stop_ = false;
+  stop_ = has_run_ = false;
   SLUICE_RETURN_IF_ERROR(StartQueueRunners(graph_, session_, *coordinator_));
   for (const auto& hook : hooks_) {
     SLUICE_RETURN_IF_ERROR(hook->AfterCreateSession(session_, *coordinator_));
@@ -154,7 +154,9 @@ absl::Status MonitoredSession::CloseSession() {
 }
 
 bool MonitoredSession::IsLost(const absl::Status& status) const {
-  return sluice::IsLost(status, has_run_);
+  const Output ready_op = creator_->ready_op();
+  if (!ready_op && LacksValue(status)) return has_run_;
+  return sluice::IsLost(status, session_.get(), ready_op);
 }
 
 absl::Status MonitoredSession::Recovering(
@@ -167,14 +169,19 @@ absl::Status MonitoredSession::Recovering(
       has_run_ = true;
       return status;
     }
+    bool lost = IsLost(status);
     // A thread may have met the cause, this step a consequence.
-    if (!IsLost(status) && IsLost(coordinator_->error())) {
+    if (!lost && IsLost(coordinator_->error())) {
       status = coordinator_->error();
+      lost = true;
     }
-    if (!options_.recover || !IsLost(status)) return status;
+    if (!options_.recover || !lost) return status;
     SLUICE_LOG(INFO) << LostSessionText(LostIn::kRun, status);
+    // Threads of the session met the same.
     absl::Status closing = CloseSession();
-    if (!closing.ok() && !IsLost(closing)) return closing;
+    if (!closing.ok() && !IsPreemption(closing) && !LacksValue(closing)) {
+      return closing;
+    }
   }
 }
 

@@ -30,6 +30,10 @@ class SessionCreator {
  public:
   virtual ~SessionCreator() = default;
   virtual absl::StatusOr<std::shared_ptr<Session>> CreateSession() = 0;
+  // Says in any of its sessions what of the model has no value, so that a step
+  // that misses one is known to have met a lost task. None: it counts as one
+  // once between two steps that succeed.
+  virtual Output ready_op() const { return {}; }
 };
 
 // Restores the newest checkpoint or initialises the model.
@@ -41,6 +45,7 @@ class ChiefSessionCreator : public SessionCreator {
                       std::string checkpoint_path = {},
                       bool continue_live_training = true);
   absl::StatusOr<std::shared_ptr<Session>> CreateSession() override;
+  Output ready_op() const override { return scaffold_->ready_op; }
 
  private:
   Graph& graph_;
@@ -57,6 +62,7 @@ class WorkerSessionCreator : public SessionCreator {
   WorkerSessionCreator(Graph& graph, const std::shared_ptr<Scaffold>& scaffold,
                        SessionConfig config = {}, double max_wait_secs = 1800);
   absl::StatusOr<std::shared_ptr<Session>> CreateSession() override;
+  Output ready_op() const override { return scaffold_->ready_op; }
 
  private:
   Graph& graph_;
@@ -145,7 +151,7 @@ class MonitoredSession {
   std::unique_ptr<Coordinator> coordinator_;
   bool stop_ = false;
   bool closed_ = false;
-  // Whether this process has seen the model ready and running.
+  // Whether a step of this session has found all it reads.
   bool has_run_ = false;
 };
 

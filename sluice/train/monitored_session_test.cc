@@ -22,6 +22,7 @@
 #include "sluice/server/testing/cluster_test.h"
 #include "sluice/train/global_step.h"
 #include "sluice/train/hooks.h"
+#include "sluice/train/lost_session.h"
 #include "sluice/train/optimizers.h"
 #include "sluice/train/queue_runner.h"
 #include "sluice/train/replica_device_setter.h"
@@ -234,6 +235,8 @@ TEST(MonitoredTraining, CallsHooksInTheirOrderHoweverItEnds) {
   for (const Scenario& scenario : scenarios) {
     SCOPED_TRACE(scenario.name);
     CountingModel model;
+    const Variable extra(model.scope.Named("extra"), 0.0f, {.resource = true});
+    Node* drop = model.scope.AddNode("DestroyResourceOp", {extra.ref()});
     std::vector<std::string> calls;
     auto a = std::make_shared<RecordingHook>("a", &calls);
     auto b = std::make_shared<RecordingHook>("b", &calls);
@@ -249,6 +252,9 @@ TEST(MonitoredTraining, CallsHooksInTheirOrderHoweverItEnds) {
         a->request_stop = scenario.second_step == "stop";
         if (scenario.second_step.starts_with("error ")) {
           a->after_error = ErrorOf(scenario.second_step.substr(6));
+        }
+        if (LacksValue(a->after_error)) {
+          SLUICE_ASSERT_OK((*session)->session()->Run(drop));
         }
       }
       status = (*session)->Run({}, {}, {model.train}, nullptr);
@@ -267,27 +273,36 @@ TEST(MonitoredTraining, CallsHooksInTheirOrderHoweverItEnds) {
   }
 }
 
+// Keeps the coordinator of each session; copies share their state.
+struct CoordinatorKeeper : SessionRunHook {
+  absl::Status AfterCreateSession(std::shared_ptr<Session>,
+                                  Coordinator& coordinator) override {
+    coordinators.push_back(coordinator);
+    return absl::OkStatus();
+  }
+  std::vector<Coordinator> coordinators;
+};
+
 TEST(MonitoredTraining, AThreadMayBeTheFirstToSeeAnEmptyPs) {
-  class Keeper : public SessionRunHook {
-   public:
-    absl::Status AfterCreateSession(std::shared_ptr<Session>,
-                                    Coordinator& coordinator) override {
-      coordinators.push_back(coordinator);
-      return absl::OkStatus();
-    }
-    std::vector<Coordinator> coordinators;  // Copies share their state.
-  };
   const std::string empty = "Attempting to use uninitialized value w";
-  for (const std::string& text : {empty, std::string("not this")}) {
+  struct Case {
+    std::string text;
+    bool value_gone, lost;
+  };
+  for (const Case& c : {Case{empty, true, true}, Case{empty, false, false},
+                        Case{"not this", true, false}}) {
     CountingModel model;
-    auto keeper = std::make_shared<Keeper>();
+    const Variable extra(model.scope.Named("extra"), 0.0f, {.resource = true});
+    Node* drop = model.scope.AddNode("DestroyResourceOp", {extra.ref()});
+    auto keeper = std::make_shared<CoordinatorKeeper>();
     auto session = MonitoredTrainingSession(model.graph, {.hooks = {keeper}});
     ASSERT_TRUE(session.ok()) << session.status();
     SLUICE_ASSERT_OK((*session)->Run({}, {}, {model.train}, nullptr));
-    keeper->coordinators[0].RequestStop(FailedPrecondition(text));
-    EXPECT_EQ((*session)->ShouldStop(), text != empty);
-    EXPECT_EQ(keeper->coordinators.size(), text == empty ? 2u : 1u);
-    EXPECT_EQ((*session)->Close().ok(), text == empty);
+    if (c.value_gone) SLUICE_ASSERT_OK((*session)->session()->Run(drop));
+    keeper->coordinators[0].RequestStop(FailedPrecondition(c.text));
+    EXPECT_EQ((*session)->ShouldStop(), !c.lost);
+    EXPECT_EQ(keeper->coordinators.size(), c.lost ? 2u : 1u);
+    EXPECT_EQ((*session)->Close().ok(), c.lost);
   }
 }
 
@@ -389,6 +404,50 @@ TEST_F(MonitoredCluster, AWorkerWaitsForTheChief) {
   EXPECT_EQ(*GlobalStep(*(*worker)->session(), worker_model.step), 2);
   SLUICE_EXPECT_OK((*worker)->Close());
   SLUICE_EXPECT_OK((*chief)->Close());
+}
+
+TEST_F(MonitoredCluster, AVariableThatNobodyInitializesIsAnErrorAtOnce) {
+  CountingModel model("/job:ps/task:0");
+  const Variable best(model.scope.Device("/job:ps/task:0").Named("best"), 0.0f,
+                      {.trainable = false, .collections = {"kept"}});
+  auto keeper = std::make_shared<CoordinatorKeeper>();
+  auto session = MonitoredTrainingSession(
+      model.graph, {.master = worker0_->target(), .hooks = {keeper}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  SLUICE_ASSERT_OK((*session)->Run({}, {}, {model.train}, nullptr));
+  EXPECT_THAT(
+      (*session)->Run({}, {best.value()}, {}, nullptr),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("Attempting to use uninitialized value best")));
+  // Nobody was made to begin anew.
+  EXPECT_EQ(keeper->coordinators.size(), 1u);
+  EXPECT_EQ(*GlobalStep(*(*session)->session(), model.step), 1);
+  SLUICE_EXPECT_OK((*session)->Close());
+}
+
+TEST(MonitoredTraining, ACreatorThatCannotTellIsAskedOnceForAnotherSession) {
+  struct PlainCreator : SessionCreator {
+    explicit PlainCreator(CountingModel& m) : model(m) {}
+    absl::StatusOr<std::shared_ptr<Session>> CreateSession() override {
+      SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
+                              Session::Create({}, model.graph));
+      SLUICE_RETURN_IF_ERROR(session->Run(model.w.initializer()));
+      SLUICE_RETURN_IF_ERROR(session->Run(model.step.initializer()));
+      return session;
+    }
+    CountingModel& model;
+  };
+  CountingModel model;
+  const Variable best(model.scope.Named("best"), 0.0f);
+  auto keeper = std::make_shared<CoordinatorKeeper>();
+  auto session = MonitoredSession::Create(
+      model.graph, std::make_unique<PlainCreator>(model), {keeper});
+  ASSERT_TRUE(session.ok()) << session.status();
+  SLUICE_ASSERT_OK((*session)->Run({}, {}, {model.train}, nullptr));
+  EXPECT_THAT((*session)->Run({}, {best.value()}, {}, nullptr),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("uninitialized value best")));
+  EXPECT_EQ(keeper->coordinators.size(), 2u);
 }
 
 TEST_F(MonitoredCluster, TrainingGoesOnAfterAParameterServerWasRestarted) {

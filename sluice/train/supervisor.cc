@@ -311,14 +311,13 @@ absl::Status Supervisor::Stop(const StopOptions& options) {
 
 absl::Status Supervisor::RunOnce(
     const SessionConfig& config,
-    const std::function<absl::Status(Session&)>& body) {
+    const std::function<absl::Status(Session&)>& body, bool* goes_on) {
   absl::StatusOr<std::shared_ptr<Session>> session =
       PrepareOrWaitForSession(config);
-  has_run_ = has_run_ || session.ok();
   RequestStop(session.ok() ? body(**session) : session.status());
-  const bool goes_on =
-      options_.recover && IsLost(coordinator_.error(), has_run_);
-  const absl::Status status = Stop({.close_summary_writer = !goes_on});
+  *goes_on = options_.recover &&
+             IsLost(coordinator_.error(), session_.get(), ops_.ready_op);
+  const absl::Status status = Stop({.close_summary_writer = !*goes_on});
   if (session_ != nullptr) session_->Close().IgnoreError();  // `status` counts.
   session_.reset();
   return status;
@@ -329,12 +328,13 @@ absl::Status Supervisor::ManagedSession(
     const std::function<absl::Status(Session&)>& body) {
   Backoff backoff;
   while (true) {
-    bool began = false;
-    const absl::Status status = RunOnce(config, [&](Session& session) {
+    bool began = false, goes_on = false;
+    const auto noting_body = [&](Session& session) {
       began = true;
       return body(session);
-    });
-    if (!options_.recover || !IsLost(status, has_run_)) return status;
+    };
+    const absl::Status status = RunOnce(config, noting_body, &goes_on);
+    if (!goes_on) return status;
     SLUICE_LOG(INFO) << LostSessionText(
         began ? LostIn::kRun : LostIn::kCreation, status);
     if (began) backoff = Backoff();

@@ -126,9 +126,10 @@ class Supervisor {
 
  private:
   absl::Status Setup();
-  // One session of ManagedSession.
+  // One session of ManagedSession; says whether another is to follow.
   absl::Status RunOnce(const SessionConfig& config,
-                       const std::function<absl::Status(Session&)>& body);
+                       const std::function<absl::Status(Session&)>& body,
+                       bool* goes_on);
   absl::Status WriteGraphOnce();
   absl::Status SaveOnce(Session& session);
   absl::Status SaveAtTheEnd();
@@ -141,8 +142,6 @@ class Supervisor {
   std::string save_path_;
   std::shared_ptr<SummaryWriter> writer_;
   bool graph_written_ = false;
-  // Whether this process has seen the model ready and running.
-  bool has_run_ = false;
   // Whether a thread saves, and what it saved last.
   bool saves_ = false;
   std::optional<int64_t> saved_step_;

@@ -18,6 +18,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr char kNoValue[] = "Attempting to use uninitialized value w";
+
 // A variable, and a step counter that is an int32 without a name of its own, as
 // old programs have it.
 struct SupervisedModel {
@@ -133,10 +135,15 @@ TEST_F(SupervisedCluster, WorkersTrainOneModel) {
   EXPECT_TRUE(LatestCheckpoint(RealFileSystem(), dir.path()).has_value());
 }
 
-// Runs a ManagedSession whose body fails once, after a save at step 3.
+// Runs a ManagedSession whose body fails once, after a save at step 3; perhaps
+// with the value of a variable gone.
 struct LostOnce {
-  absl::Status Run(const absl::Status& loss, bool recover) {
+  absl::Status Run(const absl::Status& loss, bool recover,
+                   bool value_gone = false) {
     SupervisedModel model;
+    const Scope scope(model.graph);
+    const Variable extra(scope.Named("extra"), 0.0f, {.resource = true});
+    Node* drop = scope.AddNode("DestroyResourceOp", {extra.ref()});
     Supervisor supervisor(model.graph, {.logdir = dir.path(),
                                         .global_step = model.step,
                                         .save_summaries_secs = 0,
@@ -155,6 +162,7 @@ struct LostOnce {
               ->Save(session, supervisor.save_path(), {.global_step = 3})
               .status());
       SLUICE_RETURN_IF_ERROR(session.Run(model.train));
+      if (value_gone) SLUICE_RETURN_IF_ERROR(session.Run(drop));
       return loss;
     });
   }
@@ -165,10 +173,10 @@ struct LostOnce {
 TEST(Supervisor, RecoversInANewSession) {
   for (const absl::Status& loss :
        {absl::AbortedError("lost"), absl::UnavailableError("gone"),
-        absl::FailedPreconditionError(
-            "Attempting to use uninitialized value w")}) {
+        absl::FailedPreconditionError(kNoValue)}) {
     LostOnce run;
-    SLUICE_EXPECT_OK(run.Run(loss, true));
+    const bool value_gone = absl::IsFailedPrecondition(loss);
+    SLUICE_EXPECT_OK(run.Run(loss, true, value_gone));
     EXPECT_THAT(run.began_at, ElementsAre(0, 3));
     // One run, one file of events.
     EXPECT_EQ(RealFileSystem().Glob(run.dir / "events.out.tfevents.*")->size(),
@@ -184,6 +192,13 @@ TEST(Supervisor, DoesNotRecoverUnlessToldToNorFromOtherErrors) {
   EXPECT_THAT(other.Run(absl::InternalError("mine"), true),
               StatusIs(absl::StatusCode::kInternal, "mine"));
   EXPECT_THAT(other.began_at, ElementsAre(0));
+}
+
+TEST(Supervisor, DoesNotRecoverFromAValueThatNobodyGave) {
+  LostOnce run;
+  EXPECT_THAT(run.Run(absl::FailedPreconditionError(kNoValue), true),
+              StatusIs(absl::StatusCode::kFailedPrecondition, kNoValue));
+  EXPECT_THAT(run.began_at, ElementsAre(0));
 }
 
 TEST(Supervisor, RecoversFromWhatAThreadMet) {
