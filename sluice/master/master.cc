@@ -278,18 +278,22 @@ void Master::CloseSession(std::string_view handle, const absl::Status& why,
 
 namespace {
 
-// Counts calls down and reports the first error after the last one.
+// Counts calls down and reports their errors after the last one.
 struct Gather {
   explicit Gather(size_t calls) : left(calls) {}
   Mutex mu;
   size_t left SLUICE_GUARDED_BY(mu);
-  absl::Status status SLUICE_GUARDED_BY(mu);
+  absl::Status status SLUICE_GUARDED_BY(mu);  // That of the first.
   std::vector<DeviceInfo> devices SLUICE_GUARDED_BY(mu);
 
   // True for the last one.
   bool Add(const absl::Status& s) {
     MutexLock lock(mu);
-    if (status.ok()) status = s;
+    if (status.ok()) {
+      status = s;
+    } else if (!s.ok()) {
+      status = WithMessage(status, StrCat(status.message(), "\n", s.message()));
+    }
     return --left == 0;
   }
 };

@@ -1,6 +1,7 @@
 #include "sluice/master/session.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -198,15 +199,15 @@ absl::Status Join(std::span<const absl::Status> roots) {
 
 // What a step that takes too long waits for, as far as this process knows.
 absl::Status TooLate(const MasterStep& step, const absl::Status& why) {
-  std::string waits;
+  std::set<std::string> waits;  // An edge of a loop waits in each iteration.
   for (const WaitInfo& wait : WaitTable::Global().List()) {
     if (wait.step_id != step.id) continue;
-    StrAppend(&waits, waits.empty() ? ": " : ", ", wait.what, " (", wait.where,
-              ")");
+    waits.insert(StrCat(wait.what, " (", wait.where, ")"));
   }
-  return WithMessage(why,
-                     StrCat(why.message(), " The step still ran on ",
-                            absl::StrJoin(step.RunningOn(), ", "), waits, "."));
+  return WithMessage(
+      why, StrCat(why.message(), " The step still ran on ",
+                  absl::StrJoin(step.RunningOn(), ", "),
+                  waits.empty() ? "" : ": ", absl::StrJoin(waits, ", "), "."));
 }
 
 }  // namespace
@@ -219,6 +220,11 @@ bool MasterSession::State::WantsCosts(const StepPlan& plan) const {
 }
 
 int64_t MasterSession::NewStepId() { return state_->NewStepId(); }
+
+int64_t MasterSession::TimeoutOf(const RunOptions& options) const {
+  return options.timeout_ms > 0 ? options.timeout_ms
+                                : state_->options.operation_timeout_ms;
+}
 
 int64_t MasterSession::Run(std::shared_ptr<const StepPlan> plan,
                            const RunArgs& args, Done done) {
@@ -264,9 +270,7 @@ void MasterSession::RunAs(int64_t id, std::shared_ptr<const StepPlan> plan,
   if (step->traced || step->wants_costs) {
     step->stats = std::make_unique<StepStatsCollector>();
   }
-  const int64_t limit = args.options.timeout_ms > 0
-                            ? args.options.timeout_ms
-                            : state_->options.operation_timeout_ms;
+  const int64_t limit = TimeoutOf(args.options);
   if (limit > 0 && state_->env.name_tasks && !step->plan->partial) {
     step->deadline = TheClock().Now() + TimeLimit(limit);
   }
@@ -439,6 +443,8 @@ void MasterSession::EndStepEverywhere(MasterStep* step, absl::Status status) {
     MasterStep* step = nullptr;
     absl::Status status;
     std::atomic<size_t> left;
+    Mutex mu;
+    std::string silent SLUICE_GUARDED_BY(mu);  // Tasks that do not answer.
   };
   const std::shared_ptr<const StepPlan> plan = step->plan;
   const auto ending = std::make_shared<Ending>();
@@ -446,10 +452,19 @@ void MasterSession::EndStepEverywhere(MasterStep* step, absl::Status status) {
   ending->status = std::move(status);
   ending->left.store(plan->parts.size());
   for (const StepPlan::TaskPart& part : plan->parts) {
-    part.worker->EndStep(step->id, [this, ending](absl::Status) {
+    part.worker->EndStep(step->id, [this, ending](const absl::Status& ended) {
+      if (!ended.ok()) {
+        MutexLock lock(ending->mu);
+        StrAppend(&ending->silent, " ", ended.message());
+      }
       if (ending->left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
       const std::shared_ptr<MasterSession> self = ending->step->session;
-      ReportStep(ending->step, std::move(ending->status));
+      absl::Status status = std::move(ending->status);
+      if (absl::IsDeadlineExceeded(status)) {
+        MutexLock lock(ending->mu);
+        status = WithMessage(status, StrCat(status.message(), ending->silent));
+      }
+      ReportStep(ending->step, std::move(status));
       state_->MaybeFinishClose();
     });
   }

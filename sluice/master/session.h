@@ -126,6 +126,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
               Done done);
   // The same for who must know the id before.
   int64_t NewStepId();
+  // How long a step may take, in ms; 0: as long as it needs.
+  int64_t TimeoutOf(const RunOptions& options) const;
   void RunAs(int64_t step_id, std::shared_ptr<const StepPlan> plan,
              const RunArgs& args, Done done);
   // Ends a step early; its `done` gets `why`. Nothing happens if it is over.

@@ -77,6 +77,9 @@ struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
     const std::shared_ptr<OpenCall> keep = std::move(self);
     if (token != Cancellation::kNone) cancellation->Deregister(token);
     absl::Status result = FromGrpc(status);
+    if (context.GetServerTrailingMetadata().count(kAnswered) > 0) {
+      result = MarkAnswered(std::move(result));
+    }
     counts->response_bytes.fetch_add(static_cast<int64_t>(response.Length()),
                                      std::memory_order_relaxed);
     if (result.ok()) {
@@ -104,7 +107,7 @@ struct OpenCall : Event, std::enable_shared_from_this<OpenCall> {
   // does not like a certificate.
   static bool MayBeTls(const absl::Status& status) {
     const absl::string_view text = status.message();
-    return absl::IsUnavailable(status) &&
+    return absl::IsUnavailable(status) && !WasAnswered(status) &&
            absl::StrContains(text, "failed to connect") &&
            (absl::StrContains(text, "Socket closed") ||
             absl::StrContains(text, "Connection reset") ||
@@ -263,6 +266,20 @@ void RpcChannel::Call(const char* path,
   } else {
     done(bytes.status(), {});
   }
+}
+
+bool WasAnswered(const absl::Status& status) {
+  return status.GetPayload(kAnswered).has_value();
+}
+
+absl::Status MarkAnswered(absl::Status status) {
+  if (absl::IsUnavailable(status)) status.SetPayload(kAnswered, absl::Cord());
+  return status;
+}
+
+absl::Status AsGiven(absl::Status status) {
+  status.ErasePayload(kAnswered);
+  return status;
 }
 
 std::string WhyUnreachable(const std::string& address,

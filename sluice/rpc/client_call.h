@@ -40,6 +40,9 @@ class Landing {
 // of this name: the text of an error travels in one.
 inline constexpr int kMetadataBytes = 64 << 10;
 inline constexpr char kLongErrors[] = "sluice-long-errors";
+// The header of an answer of ours that is UNAVAILABLE. It tells of somebody
+// else: who sent it was there.
+inline constexpr char kAnswered[] = "sluice-answered";
 
 // A connection to one address, made at first use. Reconnects by itself.
 // Thread-safe.
@@ -85,6 +88,12 @@ class RpcChannel {
 CallCounters& OutgoingCalls();
 // Their number.
 int64_t RpcsStarted();
+
+// Whether a call came to its task, though it ended with UNAVAILABLE.
+bool WasAnswered(const absl::Status& status);
+absl::Status MarkAnswered(absl::Status status);
+// Without the mark.
+absl::Status AsGiven(absl::Status status);
 
 // In words a user can act on: why a call to `address` failed.
 std::string WhyUnreachable(const std::string& address,

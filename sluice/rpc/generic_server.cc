@@ -78,6 +78,9 @@ class Call : public ServerCall, public std::enable_shared_from_this<Call> {
   }
   void Fail(const absl::Status& status) override {
     const bool ours = context_.client_metadata().count(kLongErrors) > 0;
+    if (ours && absl::IsUnavailable(status)) {
+      context_.AddTrailingMetadata(kAnswered, "1");
+    }
     Post([&] { stream_.Finish(ToGrpc(status, ours), HandOver(&answered_)); });
   }
 

@@ -279,8 +279,8 @@ absl::Status LaneClient::OnMessage(LaneMessage message) {
       std::memory_order_relaxed);
   absl::Status status = call.cancelled;
   if (status.ok() && header.code != 0) {
-    status =
-        absl::Status(static_cast<absl::StatusCode>(header.code), message.text);
+    status = MarkAnswered(
+        absl::Status(static_cast<absl::StatusCode>(header.code), message.text));
   }
   const bool borrowed = lent.size() > 0 && call.landing != nullptr &&
                         message.lead.size() <= kMostLandingLead &&

@@ -1,9 +1,13 @@
+#include <atomic>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "sluice/base/blocking_pool.h"
 #include "sluice/base/hash.h"
 #include "sluice/base/logging.h"
 #include "sluice/base/status.h"
+#include "sluice/base/time_limit.h"
+#include "sluice/base/timer.h"
 #include "sluice/graph/functions.h"
 #include "sluice/graph/graph_def.h"
 #include "sluice/proto/master.pb.h"
@@ -382,12 +386,23 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
 
   void RunPartially(const std::shared_ptr<Running>& run) {
     const std::string& handle = run->request.partial_run_handle();
+    const auto over = std::make_shared<std::atomic<bool>>(false);
     run->session->RunPartially(handle,
                                {run->signature.feeds, run->feeds,
                                 run->signature.fetches, run->fetches},
-                               [run](absl::Status status) {
+                               [run, over](absl::Status status) {
+                                 over->store(true);
                                  OrFail(run, [&] { Finish(*run, status); });
                                });
+    if (const int64_t limit = run->session->TimeoutOf(
+            RunOptionsFromProto(run->request.options()));
+        limit > 0 && !over->load()) {
+      CallLater(TimeLimit(limit), [over, session = run->session, handle] {
+        if (over->load()) return;
+        session->CancelPartialRun(handle,
+                                  DeadlineExceeded("Operation timed out."));
+      });
+    }
     run->audience->OnAbandoned([session = run->session, handle] {
       session->CancelPartialRun(
           handle, Cancelled("RunStep was cancelled by its client"));

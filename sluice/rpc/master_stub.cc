@@ -39,8 +39,9 @@ constexpr int kMostBroken = 10;
 
 // Whether the master itself has ended a call. Any other error is an answer.
 bool IsAnswer(const absl::Status& status) {
-  return !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
-         !absl::IsCancelled(status);
+  return WasAnswered(status) ||
+         (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
+          !absl::IsCancelled(status));
 }
 
 // Addresses of masters that were silent when this process closed a session,
@@ -193,6 +194,7 @@ class MasterCall {
       if (status.ok()) return status;
       if (cancellation_.cancelled()) return cancellation_.status();
       const auto now = std::chrono::steady_clock::now();
+      if (WasAnswered(status)) return AsGiven(status);
       if (absl::IsUnavailable(status)) {
         if (!silent_) why_ = WhyUnreachable(channel_->address(), status);
         if (deadline_ && now >= *deadline_) return OutOfTime();
@@ -220,6 +222,11 @@ class MasterCall {
 
  private:
   absl::Status OutOfTime() const {
+    if (pulse_->last_heard() >= begin_) {
+      return DeadlineExceeded("Operation timed out. The master at ",
+                              channel_->address(),
+                              " is there and still works on it.");
+    }
     return DeadlineExceeded("The master at ", channel_->address(),
                             " did not answer in time: ", why_);
   }

@@ -25,6 +25,7 @@ namespace sluice {
 namespace {
 
 // Shorter than the time to the first waiting line, which says what came of it.
+constexpr char kGrpcsOwnTimeout[] = "Deadline Exceeded";
 constexpr auto kProbeTimeout = std::chrono::seconds(2);
 constexpr auto kProbePause = std::chrono::milliseconds(300);
 // Calls that only tidy up must not keep anybody waiting for a dead peer.
@@ -213,22 +214,26 @@ class RemoteWorker : public PeerWorker,
     pb::CleanupGraphRequest request;
     request.set_step_id(step_id);
     RpcChannel::Options options;
-    options.deadline = TheClock().Now() + std::chrono::seconds(1);
+    options.deadline = TheClock().Now() + std::chrono::milliseconds(500);
     channel_->Call(paths::kCleanupGraph, request, options,
                    [self = shared_from_this(), step_id, done = std::move(done)](
                        const absl::Status& status, grpc::ByteBuffer) mutable {
-                     // Told again, as long as it takes.
-                     if (!status.ok()) {
-                       self->CleanupGraph(step_id, [](absl::Status) {});
+                     if (status.ok()) {
+                       done(status);
+                       return;
                      }
-                     done(absl::OkStatus());
+                     // Told again, as long as it takes.
+                     self->CleanupGraph(step_id, [](absl::Status) {});
+                     done(Unavailable(self->NoAnswer()));
                    });
   }
 
   void CleanupAll(std::vector<std::string> containers, Done done) override {
     pb::CleanupAllRequest request;
     for (std::string& c : containers) request.add_container(std::move(c));
-    Call<pb::CleanupAllResponse>(paths::kCleanupAll, request, {},
+    RpcChannel::Options options;
+    options.deadline = TheClock().Now() + kTidyTimeout;
+    Call<pb::CleanupAllResponse>(paths::kCleanupAll, request, options,
                                  std::move(done));
   }
 
@@ -509,8 +514,14 @@ class RemoteWorker : public PeerWorker,
     return devices;
   }
 
-  // Says which task a broken connection leads to.
+  // Says which task a broken connection leads to, and which gives no answer.
   absl::Status Explain(const absl::Status& status) const {
+    if (IsDerived(status)) return status;
+    if (absl::IsDeadlineExceeded(status) &&
+        status.message() == kGrpcsOwnTimeout) {
+      return DeadlineExceeded("Operation timed out. ", NoAnswer());
+    }
+    if (WasAnswered(status)) return AsGiven(status);
     if (!absl::IsUnavailable(status)) return Locate(status);
     std::string why(status.message());
     // gRPC's words for a peer that is silent.
@@ -519,6 +530,10 @@ class RemoteWorker : public PeerWorker,
     }
     return WithMessage(status, StrCat("Lost connection to ", task_, " at ",
                                       channel_->address(), ": ", why));
+  }
+
+  std::string NoAnswer() const {
+    return StrCat("No answer from ", task_, " at ", channel_->address(), ".");
   }
 
   // Says where a task is that was restarted.

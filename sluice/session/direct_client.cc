@@ -180,7 +180,12 @@ class DirectClient : public SessionClient {
   // The plan is made and kept even if the caller does not wait for it.
   absl::StatusOr<PlanPtr> Plan(const StepSignature& signature,
                                const RunOptions& options) {
-    return Ask<PlanPtr>(LimitOf(options), [&](auto, auto done) {
+    Limit limit = LimitOf(options);
+    // The session gives up by itself then, and knows which task is silent.
+    if (!local_ && options.timeout_ms <= 0 && limit.deadline) {
+      *limit.deadline += std::chrono::milliseconds(300);
+    }
+    return Ask<PlanPtr>(limit, [&](auto, auto done) {
       session_->PlanAsync(signature, [done = std::move(done)](
                                          absl::StatusOr<PlanPtr> plan) mutable {
         done(std::move(plan));

@@ -91,8 +91,8 @@ class WorkerInterface {
   // The step is over on every task; drop what is left of it.
   virtual void CleanupGraph(int64_t step_id, Done done) = 0;
   // As CleanupGraph, of a step that failed and was cancelled: `done` is called
-  // when nothing of it waits on the task any more, or when that cannot be known
-  // within a second.
+  // when nothing of it waits on the task any more, or with an error that names
+  // the task when that cannot be known within half a second.
   virtual void EndStep(int64_t step_id, Done done) {
     CleanupGraph(step_id, std::move(done));
   }

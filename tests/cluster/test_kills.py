@@ -9,7 +9,7 @@ import pytest
 from conftest import BUILD
 
 
-@pytest.mark.parametrize("role", ["ps", "worker", "client"])
+@pytest.mark.parametrize("role", ["ps", "worker", "peer", "client"])
 def test_a_killed_process_costs_what_is_promised(role, way):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kills")
     ended = subprocess.run(
