@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <new>
+#include <stdexcept>
 
 #include "absl/strings/str_join.h"
 #include "sluice/base/patience.h"
@@ -327,6 +328,9 @@ void ExecutorRun::RunPlain(Iteration& it, int index, bool dead) {
       if ((&*node - &program_.nodes[0]) % 64 == 63 && Cancelled()) return;
     }
   } catch (const std::bad_alloc&) {
+    Fail(AtNode(ResourceExhausted("Out of memory"), *node->slots.node));
+    return;
+  } catch (const std::length_error&) {  // More than any memory has.
     Fail(AtNode(ResourceExhausted("Out of memory"), *node->slots.node));
     return;
   }

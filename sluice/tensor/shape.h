@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -16,10 +17,13 @@ namespace sluice {
 // The wire's limit.
 inline constexpr int kMaxRank = 254;
 
-// A value. The product of the sizes always fits into int64: Create checks what
-// comes from outside, the other makers trust the program.
+// A value. Create checks what comes from outside, the other makers trust the
+// program, as far as the product of the sizes fits: if it does not, be it
+// hidden by a zero, size() is kTooMany, and no tensor can be made.
 class Shape {
  public:
+  static constexpr int64_t kTooMany = std::numeric_limits<int64_t>::max();
+
   Shape() = default;  // A scalar.
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) { Count(); }
   explicit Shape(std::span<const int64_t> dims)
@@ -41,7 +45,7 @@ class Shape {
   }
   void AddDim(int64_t size) {
     dims_.push_back(size);
-    size_ *= size;
+    Count();
   }
   void SetDim(int i, int64_t size) {
     dims_[i] = size;
@@ -62,8 +66,17 @@ class Shape {
 
  private:
   void Count() {
-    size_ = 1;
-    for (int64_t d : dims_) size_ *= d;
+    int64_t product = 1;
+    bool empty = false;
+    for (const int64_t d : dims_) {
+      if (d == 0) {
+        empty = true;
+      } else if (__builtin_mul_overflow(product, d, &product)) {
+        size_ = kTooMany;
+        return;
+      }
+    }
+    size_ = empty ? 0 : product;
   }
 
   absl::InlinedVector<int64_t, 4> dims_;

@@ -29,6 +29,7 @@ Buffer* AllocateObjects(int64_t count) {
 }
 
 Buffer* AllocateFor(DType dtype, int64_t count) {
+  if (count == Shape::kTooMany) return nullptr;
   if (dtype == DType::kString) return AllocateObjects<std::string>(count);
   if (dtype == DType::kResource) return AllocateObjects<ResourceHandle>(count);
   const size_t element = ElementSize(dtype);

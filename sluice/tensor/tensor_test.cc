@@ -57,6 +57,22 @@ TEST(Tensor, HugeShapesAreAnErrorNotACrash) {
   EXPECT_FALSE(Shape::Create(hidden).ok());
 }
 
+// A kernel joins sizes that it was given; a zero among them hides nothing.
+TEST(Tensor, ShapesThatGrowTooLargeAreAnErrorNotACrash) {
+  Shape shape({int64_t{1} << 32, 0});
+  EXPECT_EQ(shape.size(), 0);
+  shape.AddDim(int64_t{1} << 32);
+  EXPECT_EQ(shape.size(), Shape::kTooMany);
+  for (const DType dtype : {DType::kBool, DType::kFloat, DType::kString}) {
+    EXPECT_EQ(Tensor::Create(dtype, shape).status().code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+  shape.RemoveDim(0);
+  EXPECT_EQ(shape.size(), 0);
+  shape.SetDim(0, 3);
+  EXPECT_EQ(shape.size(), int64_t{3} << 32);
+}
+
 TEST(Tensor, TooManyStringsAreAnErrorNotACrash) {
   // Their bytes, 2^62 * 32, would be counted as 0.
   EXPECT_EQ(Tensor::Create(DType::kString, {int64_t{1} << 62}).status().code(),
