@@ -379,12 +379,20 @@ void ExecutorRun::StartAsync(Iteration& it, int segment, ReadyQueue* ready) {
   call->ctx.set_frame_and_iter(it.frame_and_iter);
   call->ctx.Enter(node.slots);
   if (args_.step->stats != nullptr) call->start_nanos = NowNanos();
-  node.kernel->AsAsync()->Start(call->ctx, [this, call](absl::Status s) {
+  const auto done = [this, call](absl::Status s) {
     call->status = std::move(s);
     if (call->state.exchange(1, std::memory_order_acq_rel) == 0) return;
     // Start has returned: go on here, on the thread that brought the news.
     FinishAsync(call);
-  });
+  };
+  // A kernel takes what memory it needs before it waits for anything.
+  try {
+    node.kernel->AsAsync()->Start(call->ctx, done);
+  } catch (const std::bad_alloc&) {
+    done(ResourceExhausted("Out of memory"));
+  } catch (const std::length_error&) {
+    done(ResourceExhausted("Out of memory"));
+  }
   if (call->state.exchange(2, std::memory_order_acq_rel) == 1) {
     EndAsync(call, ready);
   }

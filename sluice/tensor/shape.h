@@ -71,7 +71,7 @@ class Shape {
     for (const int64_t d : dims_) {
       if (d == 0) {
         empty = true;
-      } else if (__builtin_mul_overflow(product, d, &product)) {
+      } else if (d < 0 || __builtin_mul_overflow(product, d, &product)) {
         size_ = kTooMany;
         return;
       }

@@ -91,6 +91,7 @@ Matrices MatricesOf(const Shape& shape) {
 // matrices.
 void CopyDiagonals(const Mover& mover, const Matrices& m, char* matrices,
                    char* packed, bool to_matrices) {
+  if (m.diagonal() == 0) return;
   const int64_t step = (m.columns + 1) * mover.size;
   for (int64_t i = 0; i < m.count; ++i) {
     char* matrix = matrices + i * m.rows * m.columns * mover.size;

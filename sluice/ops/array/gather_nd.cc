@@ -104,6 +104,7 @@ absl::Status GatherNdKernel(KernelContext& ctx) {
         params.shape().DebugString());
   }
   SLUICE_ASSIGN_OR_RETURN(Tensor & output, ctx.Output(0, shape));
+  if (indices.size() == 0 && output.size() == 0) return absl::OkStatus();
   const Mover mover = MoverOf(params.dtype());
   for (int64_t i = 0; i < sizes.count; ++i) {
     const int64_t from = SliceNumber(indices, i, params.shape(), sizes.depth);
@@ -235,6 +236,7 @@ absl::Status ScatterNd(KernelContext& ctx) {
   SLUICE_RETURN_IF_ERROR(CheckScatter(indices, updates, shape));
   SLUICE_ASSIGN_OR_RETURN(Tensor & output, ctx.Output(0, shape));
   FillWithZeros(ctx, output);
+  if (indices.size() == 0 && updates.size() == 0) return absl::OkStatus();
   const Sizes sizes = SizesOf(indices, shape);
   const T* from = updates.data<T>().data();
   T* out = output.mutable_data<T>().data();

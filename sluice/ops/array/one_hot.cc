@@ -62,6 +62,7 @@ absl::Status OneHotKernel(KernelContext& ctx) {
       Shape::Create(std::span<const int64_t>(dims.data(), dims.size())));
   SLUICE_ASSIGN_OR_RETURN(Tensor & output, ctx.Output(0, shape));
   FillWith(ctx, output, ctx.input(3).raw());
+  if (indices.size() == 0) return absl::OkStatus();
   const Mover mover = MoverOf(output.dtype());
   const char* on = ElementAt(ctx.input(2), mover, 0);
   const int64_t prefix = SizeBetween(indices.shape(), 0, at);

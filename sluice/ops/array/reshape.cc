@@ -280,6 +280,9 @@ absl::Status BitcastKernel(KernelContext& ctx) {
                              " dimensions cannot have one more");
     }
     shape.AddDim(from / to);
+    if (shape.size() == Shape::kTooMany) {
+      return InvalidArgument("Shape ", shape.DebugString(), " is too large");
+    }
   } else if (from < to) {
     const int last = shape.rank() - 1;
     if (last < 0 || shape.dim(last) != to / from) {

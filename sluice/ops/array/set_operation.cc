@@ -118,6 +118,7 @@ absl::Status Run(KernelContext& ctx, Operation operation) {
   const int rank = a.rank();
   int64_t rows = 1;
   for (int d = 0; d + 1 < rank; ++d) rows *= a.dim(d);
+  if (a.size() == 0 && b.size() == 0) rows = 0;  // However many there are.
   std::vector<std::vector<Element>> results;
   int64_t total = 0;
   int64_t widest = 0;

@@ -250,7 +250,7 @@ absl::Status Split(KernelContext& ctx) {
   int64_t begin = 0;
   for (int64_t i = 0; i < lengths.size(); ++i) {
     const int64_t length = lengths.data<int64_t>()[i];
-    if (length < 0 || begin + length > value.shape().dim(0)) {
+    if (length < 0 || length > value.shape().dim(0) - begin) {
       return InvalidArgument(
           "Expected sum of lengths to be equal to "
           "values.shape[0], but sum of lengths is more");

@@ -40,6 +40,14 @@ absl::Status ApproximateShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// Cut to an integer for integers, as in TensorFlow; without effect on those
+// that no integer reaches.
+template <typename T>
+double Cut(double tolerance) {
+  if constexpr (std::is_integral_v<T>) return std::trunc(tolerance);
+  return static_cast<T>(tolerance);
+}
+
 template <typename T>
 absl::Status ApproximatelyEqual(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
@@ -49,8 +57,7 @@ absl::Status ApproximatelyEqual(KernelContext& ctx) {
         "x and y must be of the same shape. x shape: ", x.shape().DebugString(),
         ". y shape: ", y.shape().DebugString());
   }
-  // Cut to an integer for integers, as in TensorFlow.
-  const double tolerance = static_cast<T>(ctx.attr<float>("tolerance"));
+  const double tolerance = Cut<T>(ctx.attr<float>("tolerance"));
   SLUICE_ASSIGN_OR_RETURN(Tensor & out, ctx.Output(0, x.shape()));
   const auto a = x.data<T>();
   const auto b = y.data<T>();

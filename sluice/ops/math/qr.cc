@@ -53,6 +53,7 @@ absl::Status Qr(KernelContext& ctx) {
   r_shape.AddDim(p), r_shape.AddDim(n);
   SLUICE_ASSIGN_OR_RETURN(Tensor & q, ctx.Output(0, q_shape));
   SLUICE_ASSIGN_OR_RETURN(Tensor & r, ctx.Output(1, r_shape));
+  if (q.size() == 0 && r.size() == 0) return absl::OkStatus();
   const T* from = input.data<T>().data();
   T* to_q = q.mutable_data<T>().data();
   T* to_r = r.mutable_data<T>().data();

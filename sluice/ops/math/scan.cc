@@ -50,6 +50,7 @@ absl::Status Run(KernelContext& ctx, bool product) {
   const numeric::ScanOptions options{.product = product,
                                      .exclusive = ctx.attr<bool>("exclusive"),
                                      .reverse = ctx.attr<bool>("reverse")};
+  if (x.size() == 0) return absl::OkStatus();
   const int64_t size = x.dim(axis);
   const int64_t inner = SizeBetween(x.shape(), axis + 1, x.rank());
   const T* from = x.data<T>().data();

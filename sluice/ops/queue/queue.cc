@@ -41,6 +41,8 @@ struct Queue::Attempt {
 namespace {
 
 // What TensorFlow stores for "unbounded" and shows in messages.
+// How many elements without contents are enqueued at once.
+constexpr int64_t kMostEmpty = 1 << 20;
 constexpr int64_t kUnbounded = std::numeric_limits<int32_t>::max();
 
 int64_t TimeoutOf(const KernelContext& ctx) {
@@ -408,7 +410,15 @@ absl::StatusOr<std::vector<Tuple>> Queue::SplitBatch(const Tuple& batch) const {
           CheckShape(static_cast<int>(i), expected, batch[i].shape()));
     }
   }
-  std::vector<Tuple> elements(batch[0].dim(0));
+  const int64_t count = batch[0].dim(0);
+  size_t bytes = 0;
+  for (const Tensor& component : batch) bytes += component.bytes();
+  // Each takes memory here, though it takes none there.
+  if (count > kMostEmpty && bytes == 0) {
+    return ResourceExhausted("Cannot enqueue ", count,
+                             " elements that hold nothing");
+  }
+  std::vector<Tuple> elements(count);
   for (size_t n = 0; n < elements.size(); ++n) {
     for (const Tensor& component : batch) {
       Shape shape = component.shape();

@@ -96,7 +96,10 @@ absl::Status ToDense(KernelContext& ctx) {
   FillElements(missing, &dense, 0, dense.size());
   const bool validate = ctx.attr<bool>("validate_indices");
   int64_t last = -1;
-  for (int64_t row = 0; row < rows.rows(); ++row) {
+  // Rows without columns all mean the only element; the last one stays.
+  const bool same = shape.rank() == 0 && !validate;
+  for (int64_t row = same ? std::max<int64_t>(rows.rows() - 1, 0) : 0;
+       row < rows.rows(); ++row) {
     SLUICE_ASSIGN_OR_RETURN(const int64_t at, Position(rows, row, shape));
     if (validate && at < last) {
       return InvalidArgument(

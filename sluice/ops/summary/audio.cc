@@ -71,6 +71,9 @@ absl::Status Check(const Tensor& tag, const Tensor& tensor, float rate) {
   return absl::OkStatus();
 }
 
+// Of sounds without frames, whose headers take memory all the same.
+constexpr int64_t kMostEmpty = 1 << 10;
+
 absl::Status Summarize(KernelContext& ctx, float rate) {
   const Tensor& tag = ctx.input(0);
   const Tensor& tensor = ctx.input(1);
@@ -78,8 +81,13 @@ absl::Status Summarize(KernelContext& ctx, float rate) {
   const int64_t frames = tensor.dim(1);
   const int64_t channels = tensor.rank() == 2 ? 1 : tensor.dim(2);
   const int64_t max_outputs = ctx.attr<int64_t>("max_outputs");
+  const int64_t outputs = std::min(max_outputs, tensor.dim(0));
+  if (tensor.size() == 0 && outputs > kMostEmpty) {
+    return InvalidArgument("Sounds without frames: ",
+                           tensor.shape().DebugString());
+  }
   pb::Summary summary;
-  for (int64_t i = 0; i < std::min(max_outputs, tensor.dim(0)); ++i) {
+  for (int64_t i = 0; i < outputs; ++i) {
     const std::span<const float> samples =
         tensor.data<float>().subspan(i * frames * channels, frames * channels);
     pb::Summary::Value* value = summary.add_value();
