@@ -145,7 +145,15 @@ class ProgramCompiler {
   // Whether the slot of this output holds a variable instead of a value.
   bool IsAlias(Output output) const {
     if (IsRef(TypeOf(output))) return true;
-    return info_[output.node->id()].kind == NodeKind::kForwardAlias;
+    const Node& node = *output.node;
+    const NodeKind kind = info_[node.id()].kind;
+    if (kind == NodeKind::kForwardAlias) return true;
+    return HandsOn(kind) && IsAlias(node.input(0));
+  }
+
+  // Ops that have one value to hand on, whose slot goes on as it is.
+  static bool HandsOn(NodeKind kind) {
+    return kind == NodeKind::kSwitch || kind == NodeKind::kEnter;
   }
 
   // What is fed or received in place of a variable is none.
@@ -372,7 +380,8 @@ class ProgramCompiler {
     const bool is_sent =
         info.kind == NodeKind::kSend && IsRef(TypeOf(node.input(i)));
     const bool wants_variable = IsRef(node.input_type(i)) || is_sent ||
-                                info.kind == NodeKind::kForwardAlias;
+                                info.kind == NodeKind::kForwardAlias ||
+                                (HandsOn(info.kind) && i == 0);
     if (!wants_variable) {
       const int32_t own = out_.frames[info.frame].num_slots++;
       out_.reads.push_back({slot, own, static_cast<int16_t>(i)});
