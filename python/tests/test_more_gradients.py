@@ -67,3 +67,16 @@ def test_some_ops_have_no_gradient_and_are_not_constant_either(op, make):
 def test_other_updates_are_constant(make):
     a = tf.placeholder(tf.float32, [1])
     assert tf.gradients(make(tf.Variable([1., 1.]), a), a) == [None]
+
+
+def test_a_loop_variable_without_use_leaves_the_others_their_gradients():
+    x = tf.constant(1.)
+    start = x * 3.
+    loop = tf.while_loop(lambda i, a, b: i < 2,
+                         lambda i, a, b: (i + 1, a * 2., b), [0, start, start])
+    elements = tf.constant([1., 2.])
+    scanned = tf.scan(lambda a, b: b, elements)
+    with tf.Session() as session:
+        assert session.run(tf.gradients(loop[1], x)) == [12.]
+        np.testing.assert_array_equal(
+            session.run(tf.gradients(scanned, elements))[0], [1., 1.])

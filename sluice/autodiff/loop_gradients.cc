@@ -69,9 +69,17 @@ absl::Status LoopGradients::AddLoops(
             scope,
             std::static_pointer_cast<WhileContext>(forward->shared_from_this()),
             outer));
-    // All variables have a gradient as soon as one has.
+    // All variables have a gradient as soon as one has, but only those that
+    // matter pass it on to where they began.
     for (const Output& exit : loop->exits()) between->Add(exit.node);
-    for (const Output& enter : enters) between->Add(enter.node);
+    for (const Output& enter : enters) {
+      const auto used = [&](const OutEdge& edge) {
+        return between->Contains(edge.dst);
+      };
+      if (std::ranges::any_of(enter.node->out_edges(), used)) {
+        between->Add(enter.node);
+      }
+    }
     loops_.push_back(std::move(loop));
   }
   return absl::OkStatus();
