@@ -285,6 +285,16 @@ void BindNodes(py::class_<PyGraph>& graph) {
            [](PyGraph& g, int id) { return NodeOf(g, id)->name(); })
       .def("node_device",
            [](PyGraph& g, int id) { return NodeOf(g, id)->device(); })
+      .def("apply_devices",
+           [](PyGraph& g, int id) {
+             GraphLock lock(g);
+             Node* node = NodeOf(g, id);
+             if (!node->device().empty()) {
+               node->set_device(
+                   Check(DeviceName::Parse(node->device())).ToString());
+             }
+             Check(ApplyDevices(Current(g), node));
+           })
       .def("set_node_device",
            [](PyGraph& g, int id, const std::string& d) {
              GraphLock lock(g);

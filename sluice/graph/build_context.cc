@@ -111,6 +111,8 @@ absl::StatusOr<std::string> NameOf(Graph& graph, const BuildContext& context,
   return graph.build().UniqueName(full);
 }
 
+}  // namespace
+
 absl::Status ApplyDevices(const BuildContext& context, Node* node) {
   for (const DeviceScope* scope = context.devices.get(); scope != nullptr;
        scope = scope->outer.get()) {
@@ -130,6 +132,8 @@ absl::Status ApplyDevices(const BuildContext& context, Node* node) {
   }
   return absl::OkStatus();
 }
+
+namespace {
 
 std::vector<std::string> ColocationGroups(const Node& node) {
   std::vector<std::string> groups;

@@ -95,6 +95,9 @@ class BuildState {
   absl::flat_hash_set<std::string> remembered_;
 };
 
+// Adds what the device blocks of `context` ask for to what `node` asks for.
+absl::Status ApplyDevices(const BuildContext& context, Node* node);
+
 // The nodes of the control_dependencies blocks, less those that a data input
 // waits for already.
 std::vector<Node*> ControlsFor(const BuildContext& context,

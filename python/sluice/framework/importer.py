@@ -23,6 +23,7 @@ def import_graph_def(graph_def, input_map=None, return_elements=None,
     if not all(isinstance(e, str) for e in elements):
         raise TypeError("return_elements must be a list of strings.")
     graph = ops.get_default_graph()
+    first = graph._core.num_nodes()
     with ops.name_scope(name, "import", list(input_map.values())) as scope:
         prefix = scope[:-1] if scope else ""
         mapped = {}
@@ -44,8 +45,27 @@ def import_graph_def(graph_def, input_map=None, return_elements=None,
                 if e.message.startswith("Op type not registered"):
                     raise
                 raise ValueError(e.message) from None
+    _set_devices(graph, first)
     if return_elements is None:
         return None
     found_tensors, found_nodes = iter(result["tensors"]), iter(result["nodes"])
     return [graph._tensor(next(found_tensors)) if ":" in e
             else graph._op(next(found_nodes)) for e in elements]
+
+
+def _set_devices(graph, first):
+    """The blocks around an import hold for what it brings. Ops that are to stand
+    with others ask for the device of the first of those that asks for one, and
+    not for their own."""
+    colocated = []
+    for i in range(first, graph._core.num_nodes()):
+        op = graph._op(i)
+        names = [group[5:].decode() for group in op.colocation_groups()]
+        if names == [op.name]:
+            graph._core.apply_devices(i)
+        else:
+            op._set_device("")
+            colocated.append((op, names))
+    for op, names in colocated:
+        asked = (graph.get_operation_by_name(name).device for name in names)
+        op._set_device(next(filter(None, asked), ""))
