@@ -47,7 +47,9 @@ def test_every_task_does_its_part(processes, addresses, tmp_path):
     for job in ("chief", "worker", "evaluator"):
         tasks[job].expect("finished")
         assert tasks[job].wait() == 0
-    assert len(tasks["chief"].lines("Saving checkpoints for")) >= 3
+    # The first and the last; while it waits for a processor, the worker may take
+    # all the steps between.
+    assert len(tasks["chief"].lines("Saving checkpoints for")) >= 2
     assert tasks["worker"].lines("Saving checkpoints") == []
     # The last checkpoint may be a step or two later than asked for.
     last = tasks["evaluator"].lines("Saving dict for global step")[-1]
