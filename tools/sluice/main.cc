@@ -9,8 +9,6 @@
 
 namespace {
 
-using sluice::tools::kWrongUsage;
-
 // How many of the words after `sluice run` are ours: the options and the
 // program. What follows is the program's.
 size_t OwnWords(const CLI::App& run, const std::vector<std::string>& words) {
