@@ -102,6 +102,14 @@ def test_a_stopped_task_is_named_when_the_time_is_over(processes, addresses,
     cluster.tasks[2].signal(signal.SIGCONT)
 
 
+def test_a_reset_waits_ten_seconds_for_a_stopped_task(processes, addresses):
+    cluster = Cluster(processes, addresses)
+    cluster.tasks[2].signal(signal.SIGSTOP)
+    assert silent(cluster) in cluster.error_of("reset",
+                                               "DeadlineExceededError")
+    cluster.tasks[2].signal(signal.SIGCONT)
+
+
 def test_a_partial_run_ends_in_time_and_says_where_it_still_ran(
         processes, addresses, way):
     cluster = Cluster(processes, addresses, timeout=1000)
