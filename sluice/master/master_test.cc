@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <future>
-#include <map>
 #include <thread>
 
 #include "absl/functional/function_ref.h"
@@ -12,7 +11,7 @@
 #include "sluice/base/simulation.h"
 #include "sluice/graph/scope.h"
 #include "sluice/kernel/testing/op_test.h"
-#include "sluice/master/testing/fake_worker.h"
+#include "sluice/master/testing/master_test.h"
 
 namespace sluice {
 namespace {
@@ -20,59 +19,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using SessionOr = absl::StatusOr<std::shared_ptr<MasterSession>>;
-
-// A master over the tasks /job:a and /job:b, both played by the test.
-class MasterTest : public testing::Test {
- protected:
-  MasterTest() {
-    MasterEnv env;
-    env.workers = workers_;
-    env.own_task = "/job:a/replica:0/task:0";
-    env.own_address = "here:1";
-    master_ = std::make_unique<Master>(env, SessionOptions());
-  }
-
-  SessionOr Create() {
-    SessionOr result = absl::UnknownError("waits");
-    master_->CreateSession({}, nullptr,
-                           [&](const SessionOr& session) { result = session; });
-    return result;
-  }
-  // A session with one node on each task, and the plan of both.
-  std::shared_ptr<MasterSession> SessionWithPlan() {
-    std::shared_ptr<MasterSession> session = *Create();
-    SLUICE_EXPECT_OK(session->Extend([](Graph& graph) {
-      Scope scope(graph);
-      scope.Device("/job:a").Named("on_a").AddNode("NoOp", {});
-      scope.Device("/job:b").Named("on_b").AddNode("NoOp", {});
-      return scope.status();
-    }));
-    auto plan = session->Plan({{}, {}, {"on_a", "on_b"}});
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    plan_ = *plan;
-    return session;
-  }
-  std::shared_ptr<absl::Status> Run(MasterSession& session) {
-    auto status = std::make_shared<absl::Status>(absl::UnknownError("runs"));
-    session.Run(plan_, {}, [status](absl::Status s) { *status = s; });
-    return status;
-  }
-  std::shared_ptr<absl::Status> Close(MasterSession& session) {
-    auto status = std::make_shared<absl::Status>(absl::UnknownError("closes"));
-    session.Close(ClosedByClient(), [status](absl::Status s) { *status = s; });
-    return status;
-  }
-  void AnswerSteps(const absl::Status& a, const absl::Status& b) {
-    (*workers_)["a"].AnswerSteps(a);
-    (*workers_)["b"].AnswerSteps(b);
-  }
-
-  std::shared_ptr<FakeWorkers> workers_ =
-      std::make_shared<FakeWorkers>(std::vector<std::string>{"a", "b"});
-  std::unique_ptr<Master> master_;
-  std::shared_ptr<const StepPlan> plan_;
-};
 
 TEST_F(MasterTest, APartialRunThatIsSetUpWhileItsSessionClosesLeavesNothing) {
   const std::shared_ptr<MasterSession> session = SessionWithPlan();
@@ -396,118 +342,6 @@ TEST_F(MasterTest, AClientsOptionsAreOverTheServers) {
   EXPECT_EQ((*session)->options().operation_timeout_ms, 9000);
   EXPECT_THAT((*session)->options().device_filters,
               ElementsAre("/job:b", "/job:a"));
-}
-
-// A session that was opened without task b, with a node on each.
-class LeftOutTest : public MasterTest {
- protected:
-  void SetUp() override {
-    (*workers_)["b"].answers_status = false;
-    SessionOptions options;
-    options.patience = std::chrono::milliseconds(1);
-    options.wanted_devices = {"/job:a"};
-    Notification opened;
-    master_->CreateSession(options, nullptr, [&](SessionOr session) {
-      SLUICE_EXPECT_OK(session.status());
-      if (session.ok()) session_ = *std::move(session);
-      opened.Notify();
-    });
-    ASSERT_TRUE(opened.WaitFor(std::chrono::seconds(60)));
-    ASSERT_NE(session_, nullptr);
-    SLUICE_ASSERT_OK(session_->Extend([](Graph& graph) {
-      Scope scope(graph);
-      scope.Device("/job:a").Named("on_a").AddNode("NoOp", {});
-      scope.Device("/job:b").Named("on_b").AddNode("NoOp", {});
-      return scope.status();
-    }));
-  }
-
-  struct Planning {
-    MasterSession::PlanOr plan = absl::UnknownError("waits");
-    Notification made;
-  };
-  std::shared_ptr<Planning> Plan(const std::string& target) {
-    auto planning = std::make_shared<Planning>();
-    session_->PlanAsync({{}, {}, {target}}, [planning](auto plan) {
-      planning->plan = std::move(plan);
-      planning->made.Notify();
-    });
-    return planning;
-  }
-
-  std::shared_ptr<MasterSession> session_;
-};
-
-TEST_F(LeftOutTest, OnlyStepsThatReachTheTaskWaitForIt) {
-  FakeWorker& b = (*workers_)["b"];
-  EXPECT_TRUE(session_->Plan({{}, {}, {"on_a"}}).ok());
-  const auto first = Plan("on_b");
-  EXPECT_FALSE(first->made.HasBeenNotified());
-  const auto waits = [&] {
-    return std::ranges::count(WaitTable::Global().List(),
-                              StrCat("session ", session_->handle()),
-                              &WaitInfo::where);
-  };
-  EXPECT_EQ(waits(), 1);
-  // Everything is placed again when the graph grows.
-  SLUICE_ASSERT_OK(session_->Extend([](Graph& graph) {
-    Scope scope(graph);
-    scope.Device("/job:a").Named("more").AddNode("NoOp", {});
-    scope.Device("/job:b").Named("more_on_b").AddNode("NoOp", {});
-    scope.Device("/job:nowhere").Named("lost").AddNode("NoOp", {});
-    // Stands with what is on /job:a, though alone it could be on both.
-    AttrList classes;
-    classes.strings = {"loc:@on_a"};
-    scope.Named("beside_a").AddNode("NoOp", {}, {{"_class", classes}});
-    return scope.status();
-  }));
-  EXPECT_TRUE(session_->Plan({{}, {}, {"more"}}).ok());
-  EXPECT_TRUE(session_->Plan({{}, {}, {"beside_a"}}).ok());
-  EXPECT_THAT(session_->Plan({{}, {}, {"lost"}}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("available devices are [ "
-                                 "/job:a/replica:0/task:0/device:CPU:0 ]")));
-  const auto second = Plan("more_on_b");
-  EXPECT_FALSE(first->made.HasBeenNotified());
-  EXPECT_EQ(session_->devices().size(), 1);
-  b.AnswerStatus(std::vector<DeviceInfo>{b.device()});
-  for (const auto& planning : {first, second}) {
-    ASSERT_TRUE(planning->made.WaitFor(std::chrono::seconds(60)));
-    SLUICE_EXPECT_OK(planning->plan.status());
-  }
-  EXPECT_EQ(session_->devices().size(), 2);
-  EXPECT_EQ(waits(), 0);
-  EXPECT_THAT(b.sessions, ElementsAre(session_->handle()));
-  SLUICE_EXPECT_OK(*Close(*session_));
-  EXPECT_THAT(b.sessions, IsEmpty());
-}
-
-TEST_F(LeftOutTest, TheWaitEndsWithTheSession) {
-  FakeWorker& b = (*workers_)["b"];
-  const auto waiting = Plan("on_b");
-  SLUICE_EXPECT_OK(*Close(*session_));
-  ASSERT_TRUE(waiting->made.WaitFor(std::chrono::seconds(60)));
-  EXPECT_THAT(waiting->plan.status(),
-              StatusIs(absl::StatusCode::kCancelled,
-                       HasSubstr("explicit call to `Session::Close()`")));
-  b.AnswerStatus(std::vector<DeviceInfo>{b.device()});
-  EXPECT_THAT(b.sessions, IsEmpty());
-}
-
-TEST_F(LeftOutTest, ATaskThatRefusesFailsTheStepAndIsAskedAgain) {
-  FakeWorker& b = (*workers_)["b"];
-  b.create_status = absl::InternalError("full");
-  const auto refused = Plan("on_b");
-  b.AnswerStatus(std::vector<DeviceInfo>{b.device()});
-  ASSERT_TRUE(refused->made.WaitFor(std::chrono::seconds(60)));
-  EXPECT_THAT(refused->plan.status(),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("full")));
-  b.create_status = absl::OkStatus();
-  b.answers_status = true;
-  const auto taken = Plan("on_b");
-  ASSERT_TRUE(taken->made.WaitFor(std::chrono::seconds(60)));
-  SLUICE_EXPECT_OK(taken->plan.status());
-  SLUICE_EXPECT_OK(*Close(*session_));
 }
 
 TEST_F(MasterTest, ClosingCancelsStepsAndWaitsForThem) {
